@@ -1,0 +1,54 @@
+# `make help` lists what there is. Everything runs in .venv, which is set up when requirements or pyproject change.
+.POSIX:
+.PHONY: help setup test check format chat bench generate lock clean
+
+PYTHON ?= python3
+BIN = .venv/bin
+STAMP = .venv/.installed
+
+help: ## this list
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(STAMP) ## make .venv with the program and its development tools
+
+$(STAMP): pyproject.toml requirements-dev.txt
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv venv --quiet --allow-existing --python $(PYTHON) .venv && \
+	  uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements-dev.txt && \
+	  uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . ; \
+	else \
+	  $(PYTHON) -m venv .venv && \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt && \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . ; \
+	fi
+	@touch $(STAMP)
+
+test: $(STAMP) ## run the tests
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(STAMP) ## formatter, linter, strict types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(STAMP) ## format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+chat: $(STAMP) ## a streaming chat in the terminal
+	@$(BIN)/sidecar chat
+
+generate: $(STAMP) ## write protocol/openrpc.json and protocol/README.md anew
+	$(BIN)/python -m sidecar_protocol.export
+
+bench: $(STAMP) ## figures beside peers in one run (benchmarks/README.md)
+	$(BIN)/python -m compileall -q sidecar protocol/sidecar_protocol .venv/lib || true
+	$(BIN)/python -m benchmarks $(ARGS)
+
+lock: $(STAMP) ## pin requirements-dev.txt anew
+	$(BIN)/pip-compile --quiet --strip-extras --extra dev --generate-hashes --allow-unsafe --no-emit-index-url \
+	  --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --output-file requirements-dev.txt pyproject.toml
+
+clean: ## remove .venv and caches
+	rm -rf .venv .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,163 @@
+"""Bytes to frames and frames to bytes, for both framings. Does no IO and knows nothing of JSON.
+
+`lines`: one message a line. `headers`: `Content-Length` headers, a blank line, the body. The first non-blank
+byte of a connection decides (`auto`); replies use the same framing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+MAX_FRAME_BYTES = 32 * 1024 * 1024
+"""Large enough for an attached photograph in base64, small enough that one frame cannot exhaust memory."""
+
+MAX_HEADER_BYTES = 16 * 1024
+"""A header block is a few dozen bytes; without a bound, garbage without a blank line would be kept for ever."""
+
+_BLANK = b" \t\r\n"
+_BOM = b"\xef\xbb\xbf"
+
+
+class Oversized(NamedTuple):
+    """Stands for a frame over the limit, or one whose headers make no sense; its bytes were skipped."""
+
+    size: int
+    reason: str
+
+
+Frame = bytes | Oversized
+
+
+class Deframer:
+    """Collects bytes, hands out whole frames. A frame is never decoded here, so no chunk border can split a character."""
+
+    def __init__(self, framing: str = "auto", max_bytes: int = MAX_FRAME_BYTES) -> None:
+        self.framing = framing
+        self.max_bytes = max_bytes
+        self._buffer = bytearray()
+        self._searched = 0
+        self._skipped = 0
+        self._skipping = False
+        self._body: int | None = None
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Take more bytes and return the frames that are now whole, in order."""
+        self._buffer += data
+        if self.framing == "auto" and not self._detect():
+            return []
+        return self._lines() if self.framing == "lines" else self._headers()
+
+    def end(self) -> list[Frame]:
+        """The input has ended: a last line without its newline still counts."""
+        if self.framing == "headers" or self._skipping:
+            return [Oversized(self._skipped, "too_large")] if self._skipping else []
+        rest = bytes(self._buffer).strip(_BLANK)
+        self._buffer.clear()
+        return [rest] if rest else []
+
+    def _detect(self) -> bool:
+        if _BOM.startswith(bytes(self._buffer[:3])) and len(self._buffer) < len(_BOM):
+            return False
+        if self._buffer.startswith(_BOM):
+            del self._buffer[: len(_BOM)]
+        start = bytes(self._buffer).lstrip(_BLANK)
+        if not start:
+            self._buffer.clear()
+            return False
+        self._buffer[:] = start
+        word = start[:8].lower()
+        if b"content-"[: len(word)] == word and len(word) < 8:
+            return False
+        self.framing = "headers" if word == b"content-" else "lines"
+        return True
+
+    def _lines(self) -> list[Frame]:
+        frames: list[Frame] = []
+        start = 0
+        while (end := self._buffer.find(b"\n", max(start, self._searched))) >= 0:
+            if self._skipping:
+                frames.append(Oversized(self._skipped + end - start, "too_large"))
+                self._skipping, self._skipped = False, 0
+            elif end - start > self.max_bytes:
+                frames.append(Oversized(end - start, "too_large"))
+            elif line := bytes(self._buffer[start:end]).strip(_BLANK):
+                frames.append(line)
+            start = end + 1
+        del self._buffer[:start]
+        if self._skipping or len(self._buffer) > self.max_bytes:
+            self._skip_buffer()
+        self._searched = len(self._buffer)
+        return frames
+
+    def _skip_buffer(self) -> None:
+        self._skipping = True
+        self._skipped += len(self._buffer)
+        self._buffer.clear()
+
+    def _headers(self) -> list[Frame]:
+        frames: list[Frame] = []
+        while True:
+            if self._body is None and not self._read_headers(frames):
+                return frames
+            assert self._body is not None
+            if self._skipping:
+                taken = min(self._body, len(self._buffer))
+                del self._buffer[:taken]
+                self._body -= taken
+                self._skipped += taken
+                if self._body:
+                    return frames
+                frames.append(Oversized(self._skipped, "too_large"))
+                self._skipping, self._skipped = False, 0
+            else:
+                if len(self._buffer) < self._body:
+                    return frames
+                if body := bytes(self._buffer[: self._body]):
+                    frames.append(body)
+                del self._buffer[: self._body]
+            self._body = None
+
+    def _read_headers(self, frames: list[Frame]) -> bool:
+        """Read one header block; on nonsense, report it and look for the next block."""
+        while True:
+            stripped = len(self._buffer) - len(self._buffer.lstrip(b"\r\n"))
+            del self._buffer[:stripped]
+            end, gap = _block_end(self._buffer)
+            if end < 0:
+                if len(self._buffer) > MAX_HEADER_BYTES:
+                    frames.append(Oversized(len(self._buffer), "bad_header"))
+                    del self._buffer[: -len(b"\r\n\r")]
+                return False
+            block = bytes(self._buffer[:end])
+            del self._buffer[: end + gap]
+            size = _content_length(block)
+            if size is None:
+                frames.append(Oversized(len(block), "bad_header"))
+                continue
+            self._body = size
+            self._skipping = size > self.max_bytes
+            return True
+
+
+def encode(message: bytes, framing: str) -> bytes:
+    """One message as it goes on the wire."""
+    if framing == "headers":
+        return b"Content-Length: %d\r\n\r\n%b" % (len(message), message)
+    return message + b"\n"
+
+
+def _block_end(buffer: bytearray) -> tuple[int, int]:
+    """Where the header block ends and how long its end mark is; bare newlines are accepted."""
+    strict, bare = buffer.find(b"\r\n\r\n"), buffer.find(b"\n\n")
+    if strict >= 0 and (bare < 0 or strict < bare):
+        return strict, 4
+    return bare, 2
+
+
+def _content_length(block: bytes) -> int | None:
+    for line in block.split(b"\n"):
+        name, colon, value = line.partition(b":")
+        if colon and name.strip().lower() == b"content-length":
+            digits = value.strip()
+            return int(digits) if digits.isdigit() and len(digits) < 16 else None
+    return None

@@ -1,0 +1,59 @@
+"""The two notifications of the sidecar: `event`, for what happens in a chat, and `status`, for all else."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from .base import Json, Wire
+
+__all__ = ["EVENT_TYPES", "Event", "Status"]
+
+EVENT_TYPES: dict[str, str] = {
+    "chat.state": "The chat is idle, running, requires_action or retrying.",
+    "chat.renamed": "`title`, and `by`: user or sidecar.",
+    "chat.rewound": "The head moved: `head` is the newest visible turn, `hidden[]` the turns that left the view.",
+    "chat.deleted": "The chat is gone; the last event that its readers get.",
+    "config.updated": "`config` as it is now.",
+    "prompt.accepted": "`promptId`, `turnId` and the user `item`: the prompt became part of a turn.",
+    "prompt.queued": "`promptId`, `turnId`, `delivery`, `content`, `position`: it waits for its turn.",
+    "prompt.edited": "`promptId`, `turnId`, `content`, `revision`: a waiting prompt changed.",
+    "prompt.removed": "`promptId`, `turnId`: a waiting prompt will not run.",
+    "queue.updated": "`paused`: whether waiting prompts stay until `prompt/resume`; `reason` says why.",
+    "turn.started": "`promptId`, `model`, `engine`, `parentTurnId`.",
+    "turn.ended": "`reason`, `error?`, `usage`. The last event of its turn.",
+    "message.started": "The `item` of an answer that now streams.",
+    "message.delta": "`itemId` and the `text` to append.",
+    "message.completed": "The whole `item`, authoritative.",
+    "thought.started": "The `item` of the model's thinking.",
+    "thought.delta": "`itemId` and the `text` to append.",
+    "thought.completed": "The whole `item`, authoritative.",
+    "tool.started": "The `item` of a tool call, with its input.",
+    "tool.output": "`itemId` and the `text` that the tool printed.",
+    "tool.ended": "The whole `item`, with output and status.",
+    "usage.updated": "`turn` and `total`: tokens of this turn and of the chat.",
+    "notice": "`code` and `params`: something worth telling, and no error.",
+    "error": "An error of the vocabulary, with `willRetry`, `attempt` and `retryAt`.",
+}
+
+
+class Event(Wire, kw_only=True):
+    """A journalled fact. `from` to `seq` is the run of deltas that one frame stands for."""
+
+    session_id: str
+    chat_id: str | None
+    epoch: str
+    seq: int
+    ts: int
+    type: str
+    data: Json
+    from_: int | None = msgspec.field(default=None, name="from")
+    turn_id: str | None = None
+
+
+class Status(Wire, kw_only=True):
+    """What belongs to no chat: `chats.changed` (sessionId, change), `storage` (state), `models`, `mcp`."""
+
+    type: Literal["chats.changed", "storage", "models", "mcp"]
+    data: Json

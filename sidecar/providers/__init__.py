@@ -1,0 +1,1 @@
+"""Who answers: one module for each provider, behind the interface in `base`."""
