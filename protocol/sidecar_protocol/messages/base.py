@@ -1,4 +1,4 @@
-"""What all messages share: camelCase names on the wire, absent instead of null, unknown parameters refused."""
+"""What all messages share: camelCase on the wire, absent instead of null, unknown parameters refused."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ class Params(Wire, forbid_unknown_fields=True, kw_only=True):
 
 
 class Key(Params, kw_only=True):
-    """Which chat: `chatId`, else `projectPath`, else the default chat of the namespace; or `sessionId` alone."""
+    """Which chat: `chatId`, else `projectPath`, else the default chat; or `sessionId` alone."""
 
     chat_id: str | None = None
+    """The app's own name for the chat: 1 to 512 bytes of UTF-8 after NFC."""
     project_path: str | None = None
+    """The project's folder. Beside a `chatId` it is the workspace; alone it is the chat's key."""
     namespace: str | None = None
+    """Keeps apart the chats of several apps or users that share a database; `default` when absent."""
     session_id: str | None = None
+    """The session id, alone, in place of the other three."""
 
 
 class Empty(Params, kw_only=True):
@@ -34,11 +38,15 @@ class Cursor(Wire, forbid_unknown_fields=True, kw_only=True):
     """A place in a chat's journal. The epoch changes only when a deleted chat is created again."""
 
     epoch: str
+    """The `epoch` of the chat, as `chat/open` and every event tell it."""
     seq: int
+    """The last event that the client has; 0 stands before the first."""
 
 
 class ChatRef(Wire, kw_only=True):
     """Which chat a result speaks of."""
 
     session_id: str
+    """The chat's session id."""
     chat_id: str | None
+    """The app's name for the chat; null for a chat that is keyed by its project or is the default one."""

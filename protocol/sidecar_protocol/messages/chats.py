@@ -46,205 +46,314 @@ ChatStateName = Literal["idle", "running", "requires_action", "retrying"]
 
 class TurnRef(Params, kw_only=True):
     turn_id: str
+    """The id of a turn of this chat."""
 
 
 class Tail(Params, kw_only=True):
     """How many of the newest turns a result carries."""
 
     turns: int = 30
+    """At most so many turns."""
     max_bytes: int = 1024 * 1024
+    """At most so many bytes of turns; the newest turn always comes."""
 
 
 class ChatOpenParams(Key, kw_only=True):
     if_missing: Literal["create", "fail"] = "create"
+    """What to do when there is no such chat: create it, or answer -32002."""
     after: Cursor | Literal["start", "tail"] = "tail"
+    """Replay what came after this cursor, or everything (`start`), or nothing but the newest turns
+    (`tail`)."""
     tail: Tail = Tail()
+    """How many of the newest turns the result carries."""
     config: Json | None = None
+    """Keys to set in the chat's configuration, as `chat/configure` does."""
 
 
 class KeyInfo(Wire, kw_only=True):
     kind: Literal["chat", "project", "default"]
+    """Which of the three keys names the chat."""
     value: str
+    """The chat id, the real path of the project, or `default`."""
 
 
 class Owner(Wire, kw_only=True):
     """The process that may write to a chat now."""
 
     pid: int
+    """The process id of the sidecar that writes."""
     client: str
+    """The name of the client that this sidecar serves."""
 
 
 class Replay(Wire, kw_only=True):
     """What follows the result: stored events `from` to `to`, a snapshot in the result, or nothing."""
 
     kind: Literal["events", "snapshot", "none"]
+    """`events`: they follow as notifications. `snapshot`: the turns of the result stand for them."""
     from_: int | None = msgspec.field(default=None, name="from")
+    """The seq of the first event that follows."""
     to: int | None = None
+    """The seq of the last event that follows; live events come after it."""
     reason: str | None = None
+    """Why a snapshot came instead of events, such as an unknown epoch."""
 
 
 class QueuedPrompt(Wire, kw_only=True):
     prompt_id: str
+    """The client's id of the prompt."""
     turn_id: str
+    """The id that its turn will have; fixed at acceptance."""
     content: list[ContentBlock]
+    """What will be sent."""
     delivery: str
+    """How it was sent: queue, steer or interrupt."""
     position: int
+    """Its place in the queue, from 1."""
     revision: int
+    """Grows with each edit; guards `prompt/edit` and `prompt/remove`."""
 
 
 class Queue(Wire, kw_only=True):
     paused: bool
+    """Whether the waiting prompts stay until `prompt/resume`."""
     items: list[QueuedPrompt]
+    """The waiting prompts, next first."""
 
 
 class Recovered(Wire, kw_only=True):
     """What crash closure ended when the chat was opened."""
 
     turns: list[str]
+    """The ids of the turns that were ended as interrupted."""
     items: list[str]
+    """The ids of the items that were ended as interrupted."""
 
 
 class ChatOpenResult(ChatRef, kw_only=True):
     status: Literal["created", "resumed", "attached", "recovered"]
+    """`created` now, `resumed` from the database, `attached` (open on this connection already), or
+    `recovered` (salvaged from a damaged database)."""
     key: KeyInfo
+    """The key that names the chat."""
     access: Literal["writer", "reader"]
+    """`reader` while another process writes to this chat."""
     epoch: str
+    """The first half of every cursor of this chat."""
     last_seq: int
+    """The seq of the newest event, what recovery added included."""
     as_of: Cursor
+    """The cursor that `turns`, `state` and `queue` stand for."""
     replay: Replay
+    """Which events follow this result."""
     turns: list[Turn]
+    """The newest turns, oldest first; a running one has its partial items."""
     state: ChatStateName
+    """What the chat does now."""
     queue: Queue
+    """The prompts that wait."""
     pending: list[Json]
+    """Permissions and inputs that wait for an answer."""
     usage: Usage
+    """Tokens of the whole chat."""
     config: Json
+    """The configuration in force for the chat."""
     open_files: list[Json]
+    """Files that are part of the chat's window."""
     title: str | None = None
+    """The chat's title, given or automatic."""
     project_path: str | None = None
+    """The project that the chat works in."""
     before: str | None = None
+    """The cursor for `chat/history` to the turns before `turns`; absent when there are none."""
     owner: Owner | None = None
+    """Who writes, when it is another process."""
     recovered: Recovered | None = None
+    """What the end of a crashed process left open, and is now ended."""
 
 
 class ChatCloseResult(ChatRef, kw_only=True):
     closed: bool
+    """False when the chat was not open on this connection."""
 
 
 class ChatChanged(ChatRef, kw_only=True):
     """The chat as it is after a change."""
 
     title: str | None = None
+    """The title as it is now."""
     archived: bool = False
+    """Whether the chat is out of the usual list."""
     seq: int | None = None
+    """The seq of the event that tells of the change."""
 
 
 class ChatDeleteResult(Wire, kw_only=True):
     session_id: str
+    """The session id, which a new chat of the same key will have again."""
     deleted: bool
+    """False when there was nothing to delete."""
 
 
 class ChatRenameParams(Key, kw_only=True):
     """`title: null` makes the title automatic again."""
 
     title: str | None
+    """The new title; null for the automatic one."""
 
 
 class ChatArchiveParams(Key, kw_only=True):
     archived: bool = True
+    """False puts the chat back."""
 
 
 class ChatListParams(Params, kw_only=True):
     namespace: str | None = None
+    """Only chats of this namespace; `default` when absent."""
     project_path: str | None = None
+    """Only chats of this project."""
     archived: bool | None = None
+    """Only archived chats, or only those that are not; both when absent."""
     query: str | None = None
+    """Only chats whose title holds this text."""
     cursor: str | None = None
+    """The `nextCursor` of the page before."""
     limit: int = 50
+    """At most so many items."""
 
 
 class ChatSummary(ChatRef, kw_only=True):
     namespace: str
+    """The namespace that the chat lives in."""
     title: str | None
+    """The chat's title, given or automatic."""
     project_path: str | None
+    """The project that the chat works in."""
     model: str | None
+    """The model of its configuration."""
     state: ChatStateName
+    """What the chat does now."""
     created_at: int
+    """Milliseconds since 1970."""
     last_activity: int
+    """Milliseconds since 1970."""
     turns: int
+    """How many turns are visible."""
     preview: str | None
+    """The beginning of the newest message."""
     archived: bool
+    """Whether the chat is out of the usual list."""
     meta: Any = None
+    """The app's own data, as `chat/configure` set it."""
 
 
 class ChatListResult(Wire, kw_only=True):
     items: list[ChatSummary]
+    """The chats of this page."""
     next_cursor: str | None = None
+    """For the next page; absent on the last."""
 
 
 class ChatSearchParams(Params, kw_only=True):
     query: str
+    """The words to find; no syntax, every word must occur."""
     namespace: str | None = None
+    """Only chats of this namespace; `default` when absent."""
     project_path: str | None = None
+    """Only chats of this project."""
     archived: bool | None = None
+    """Only archived chats, or only those that are not; both when absent."""
     cursor: str | None = None
+    """The `nextCursor` of the page before."""
     limit: int = 20
+    """At most so many hits."""
 
 
 class SearchHit(ChatSummary, kw_only=True):
     turn_id: str
+    """The turn of the hit, for `chat/history` with `around`."""
     item_id: str
+    """The item that holds the words."""
     snippet: str
+    """The words with their surroundings."""
 
 
 class ChatSearchResult(Wire, kw_only=True):
     items: list[SearchHit]
+    """The hits of this page, best first."""
     next_cursor: str | None = None
+    """For the next page; absent on the last."""
 
 
 class ChatHistoryParams(Key, kw_only=True):
     before: str | None = None
+    """Turns before this cursor, of an earlier result."""
     after: str | None = None
+    """Turns after this cursor, of an earlier result."""
     around: TurnRef | None = None
+    """Turns around this one."""
     limit: int = 30
+    """At most so many turns."""
     max_bytes: int = 1024 * 1024
+    """At most so many bytes of turns; one turn always comes."""
 
 
 class ChatHistoryResult(ChatRef, kw_only=True):
     turns: list[Turn]
+    """The turns of this page, oldest first."""
     before: str | None
+    """The cursor to older turns; null when there are none."""
     after: str | None
+    """The cursor to newer turns; null when there are none."""
     as_of: Cursor
+    """The place in the journal that the page was read at."""
 
 
 class ChatExportParams(Key, kw_only=True):
     format: Literal["jsonl", "markdown"] = "jsonl"
+    """`jsonl` imports as it was; `markdown` is for reading."""
     path: str | None = None
+    """The file to write; without it the text comes inline."""
 
 
 class ChatExportResult(ChatRef, kw_only=True):
     turns: int
+    """How many turns were written."""
     bytes: int
+    """How many bytes were written."""
     path: str | None = None
+    """The file that was written."""
     data: str | None = None
+    """The text, when no `path` was given."""
 
 
 class ChatImportParams(Key, kw_only=True):
     path: str | None = None
+    """The file to read."""
     data: str | None = None
+    """The text itself, in place of `path`."""
     append: bool = False
+    """Add to a chat that has turns, instead of answering -32003."""
 
 
 class ChatImportResult(ChatRef, kw_only=True):
     turns: int
+    """How many turns were added."""
     items: int
+    """How many items they hold."""
     epoch: str
+    """The chat's epoch."""
     last_seq: int
+    """The seq of the newest event."""
 
 
 class ChatConfigureParams(Key, kw_only=True):
     set: Json
+    """Keys and their new values; null clears one."""
 
 
 class ChatConfigureResult(ChatRef, kw_only=True):
     config: Json
+    """The configuration as it is now in force."""
     seq: int
+    """The seq of `config.updated`."""

@@ -25,7 +25,9 @@ class LineRange(Wire, forbid_unknown_fields=True, kw_only=True):
     """A range of a resource, in lines and code points from 0."""
 
     start: int
+    """The first line."""
     end: int
+    """The line after the last."""
 
 
 class ContentBlock(Wire, forbid_unknown_fields=True, kw_only=True):
@@ -34,31 +36,48 @@ class ContentBlock(Wire, forbid_unknown_fields=True, kw_only=True):
     History carries `blobId`, `mimeType` and `size`, never base64."""
 
     type: Literal["text", "image", "audio", "resource_link", "resource"]
+    """Says which of the members stand."""
     text: str | None = None
+    """The text of `text` and `resource`."""
     uri: str | None = None
+    """Where a resource comes from."""
     range: LineRange | None = None
+    """Which part of the resource `text` is."""
     data: str | None = None
+    """The bytes, in base64."""
     path: str | None = None
+    """A file whose bytes are kept at send time."""
     blob_id: str | None = None
+    """Bytes that `blob/put` kept."""
     mime_type: str | None = None
+    """What the bytes are."""
     name: str | None = None
+    """A name to show."""
     size: int | None = None
+    """How many bytes; told by the sidecar."""
 
 
 class ErrorObject(Wire, kw_only=True):
     """An error of the contract's vocabulary."""
 
     code: int
+    """The number of the error."""
     message: str
+    """English, for developers."""
     data: Json = {}
+    """`name`, `reason?`, `params?`, `retryable`, `retryAfterMs?`, `sessionId?`, `action?`, `hint?`,
+    `ref?`."""
 
 
 class Usage(Wire, kw_only=True):
     """Tokens of a turn or of a chat; absent figures are not known."""
 
     input_tokens: int | None = None
+    """Tokens sent to the model."""
     output_tokens: int | None = None
+    """Tokens that the model wrote."""
     cached_tokens: int | None = None
+    """Those of the input that the provider had cached."""
 
 
 class Item(Wire, kw_only=True):
@@ -66,38 +85,69 @@ class Item(Wire, kw_only=True):
     a type that a client does not know still has `title` and `text`."""
 
     id: str
+    """Unique in the chat."""
     turn_id: str
+    """The turn that it is part of."""
     type: str
+    """What it is."""
     status: ItemStatus
+    """How far it came."""
     started_at: int
+    """Milliseconds since 1970."""
     ended_at: int | None = None
+    """Milliseconds since 1970; absent while it runs."""
     title: str | None = None
+    """A line to show."""
     text: str | None = None
+    """What a message or a thought says."""
     content: list[ContentBlock] | None = None
+    """What the user sent."""
     name: str | None = None
+    """The name of the tool or the command."""
     kind: str | None = None
+    """A tool's kind: read, edit, delete, move, search, execute, think, fetch or other."""
     input: Any = None
+    """A tool's arguments."""
     output: Json | None = None
+    """A tool's output: `text`, `truncated`, `ref?`."""
     locations: list[Json] | None = None
+    """Places that a tool touched: `path`, `line?`."""
     changes: list[Json] | None = None
+    """Files that a tool changed: `path`, `kind`, `unifiedDiff`, `beforeHash`, `afterHash`."""
     exit_code: int | None = None
+    """Of a command that a tool ran."""
     error: ErrorObject | None = None
+    """Why it failed."""
 
 
 class Turn(Wire, kw_only=True):
     """One prompt and all that answers it."""
 
     id: str
+    """Unique in the chat; fixed when its prompt is accepted."""
     prompt_id: str
+    """The client's id of the prompt."""
     items: list[Item]
+    """The prompt and what answered it, in order."""
     status: ItemStatus
+    """How far it came."""
     model: str
+    """The model that answered."""
     engine: str
+    """The engine that ran it."""
     started_at: int
+    """Milliseconds since 1970."""
     parent_turn_id: str | None = None
+    """The turn that it follows; absent for the first."""
     siblings: list[str] = []
+    """Other turns in its place: what an edit or a retry replaced."""
     reason: str | None = None
+    """Why it ended: end_turn, max_tokens, max_steps, refusal, cancelled, error or interrupted."""
     error: ErrorObject | None = None
+    """What went wrong, when `reason` is error."""
     usage: Usage | None = None
+    """Tokens of this turn."""
     ended_at: int | None = None
+    """Milliseconds since 1970; absent while it runs."""
     hidden: bool | msgspec.UnsetType = msgspec.UNSET
+    """True for a turn that is out of the view after a rewind."""

@@ -13,7 +13,7 @@ __all__ = ["EVENT_TYPES", "Event", "Status"]
 EVENT_TYPES: dict[str, str] = {
     "chat.state": "The chat is idle, running, requires_action or retrying.",
     "chat.renamed": "`title`, and `by`: user or sidecar.",
-    "chat.rewound": "The head moved: `head` is the newest visible turn, `hidden[]` the turns that left the view.",
+    "chat.rewound": "The head moved: `head` is the newest visible turn, `hidden[]` those that left the view.",
     "chat.deleted": "The chat is gone; the last event that its readers get.",
     "config.updated": "`config` as it is now.",
     "prompt.accepted": "`promptId`, `turnId` and the user `item`: the prompt became part of a turn.",
@@ -42,18 +42,29 @@ class Event(Wire, kw_only=True):
     """A journalled fact. `from` to `seq` is the run of deltas that one frame stands for."""
 
     session_id: str
+    """The chat's session id."""
     chat_id: str | None
+    """The app's name for the chat, or null."""
     epoch: str
+    """The chat's epoch."""
     seq: int
+    """Dense from 1 in the epoch."""
     ts: int
+    """Milliseconds since 1970."""
     type: str
+    """What happened; clients ignore types that they do not know."""
     data: Json
+    """What the type says."""
     from_: int | None = msgspec.field(default=None, name="from")
+    """The first seq of a coalesced run of deltas; `seq` when absent."""
     turn_id: str | None = None
+    """The turn that it belongs to."""
 
 
 class Status(Wire, kw_only=True):
     """What belongs to no chat: `chats.changed` (sessionId, change), `storage` (state), `models`, `mcp`."""
 
     type: Literal["chats.changed", "storage", "models", "mcp"]
+    """What it tells of."""
     data: Json
+    """What the type says."""

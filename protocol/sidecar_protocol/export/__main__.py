@@ -1,0 +1,37 @@
+"""Write what is generated from the table: `openrpc.json`, the reference page, and the examples in them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+
+from . import examples
+from .document import document
+from .reference import page
+
+PROTOCOL = Path(__file__).parents[2]
+
+
+def main() -> None:
+    for path, text in generated().items():
+        path.write_text(text, "utf-8")
+
+
+def generated() -> dict[Path, str]:
+    """Every generated file and what it should hold."""
+    found = examples.from_transcripts(PROTOCOL / "transcripts")
+    return {
+        examples.FILE: _json({name: msgspec.to_builtins(example) for name, example in found.items()}),
+        PROTOCOL / "openrpc.json": _json(document(found)),
+        PROTOCOL / "README.md": page(found),
+    }
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""The contract as an OpenRPC 1.3 document, with the notifications, errors and event types as extensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sidecar_protocol.catalog import METHODS, NOTIFICATIONS, VERSIONS, Method
+from sidecar_protocol.errors import CODES
+from sidecar_protocol.messages import EVENT_TYPES
+from sidecar_protocol.messages.base import Json
+
+from .examples import Example, examples
+from .schemas import REF, Member, members, schema_of, schemas
+from .vocabulary import MEANINGS, errors_of
+
+OPENRPC_VERSION = "1.3.2"
+
+_DESCRIPTION = (
+    "JSON-RPC 2.0 over the standard input and output of a process that a desktop app spawns. "
+    "Requests go from the client to the sidecar; parameters are named; unknown ones are refused."
+)
+
+
+def openrpc() -> Json:
+    """The document that `rpc.discover` answers; the same at every call."""
+    return document(examples())
+
+
+def document(found: Mapping[str, Example]) -> Json:
+    """The document with these examples."""
+    return {
+        "openrpc": OPENRPC_VERSION,
+        "info": {"title": "Sidecar", "version": str(VERSIONS[-1]), "description": _DESCRIPTION},
+        "methods": [_method(method, found.get(method.name)) for method in METHODS.values()],
+        "components": {
+            "schemas": schemas(),
+            "errors": {name: {"code": code, "message": MEANINGS[name]} for name, code in CODES.items()},
+        },
+        "x-notifications": [
+            {
+                "name": notice.name,
+                "sender": notice.sender,
+                "summary": notice.summary,
+                "params": {"$ref": REF + notice.params.__name__},
+            }
+            for notice in NOTIFICATIONS.values()
+        ],
+        "x-errors": [{"name": name, "code": code, "message": MEANINGS[name]} for name, code in CODES.items()],
+        "x-event-types": dict(EVENT_TYPES),
+    }
+
+
+def _method(method: Method, example: Example | None) -> Json:
+    document: Json = {
+        "name": method.name,
+        "summary": method.summary,
+        "tags": [{"name": method.scope}],
+        "paramStructure": "by-name",
+        "params": [_descriptor(member) for member in members(method.params.__name__)],
+        "result": {"name": "result", "schema": schema_of(method.result)},
+        "errors": [{"$ref": f"#/components/errors/{name}"} for name in errors_of(method)],
+    }
+    if example:
+        document["examples"] = [_pairing(method, example)]
+    return document
+
+
+def _descriptor(member: Member) -> Json:
+    descriptor: Json = {"name": member.name, "required": member.required, "schema": member.schema}
+    if member.meaning:
+        descriptor["description"] = member.meaning
+    return descriptor
+
+
+def _pairing(method: Method, example: Example) -> dict[str, Any]:
+    return {
+        "name": method.name,
+        "params": [{"name": name, "value": value} for name, value in example.params.items()],
+        "result": {"name": "result", "value": example.result},
+    }

@@ -1,0 +1,157 @@
+"""The reference page: `reference.md` with its marks filled in from the table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sidecar_protocol.catalog import METHODS, NOTIFICATIONS, Method, Notice
+from sidecar_protocol.errors import CODES
+from sidecar_protocol.messages import EVENT_TYPES
+from sidecar_protocol.messages.base import Json, Wire
+
+from .examples import Example
+from .schemas import REF, Member, members, schemas
+from .vocabulary import MEANINGS, errors_of
+
+TEMPLATE = Path(__file__).with_name("reference.md")
+
+_WIDTH = 100
+"""A value of an example that fits this many columns stays on one line."""
+
+
+def page(found: Mapping[str, Example]) -> str:
+    """The whole page, with these examples."""
+    parts = {
+        "errors": _errors(),
+        "index": _index(),
+        "methods": "\n\n".join(_method(method, found.get(method.name)) for method in METHODS.values()),
+        "notifications": "\n\n".join(_notification(notice) for notice in NOTIFICATIONS.values()),
+        "events": _table(("type", "data"), ((f"`{name}`", says) for name, says in EVENT_TYPES.items())),
+        "types": "\n\n".join(_type(name) for name in _shared_types()),
+    }
+    text = TEMPLATE.read_text("utf-8")
+    for name, part in parts.items():
+        text = text.replace(f"<!-- {name} -->", part)
+    return text
+
+
+def pretty(value: Any, indent: int = 0) -> str:
+    """JSON as a person would lay it out: what fits a line stays on one."""
+    flat = json.dumps(value, ensure_ascii=False)
+    if len(flat) + indent <= _WIDTH or not isinstance(value, dict | list) or not value:
+        return flat
+    inner, outer = " " * (indent + 2), " " * indent
+    if isinstance(value, list):
+        lines = [pretty(item, indent + 2) for item in value]
+        opening, closing = "[", "]"
+    else:
+        lines = [f"{json.dumps(key)}: {pretty(item, indent + 2)}" for key, item in value.items()]
+        opening, closing = "{", "}"
+    return f"{opening}\n{inner}" + f",\n{inner}".join(lines) + f"\n{outer}{closing}"
+
+
+def _errors() -> str:
+    rows = ((str(code), f"`{name}`", MEANINGS[name]) for name, code in CODES.items())
+    return _table(("code", "name", "meaning"), rows)
+
+
+def _index() -> str:
+    rows = ((f"[`{name}`](#{_anchor(name)})", method.summary) for name, method in METHODS.items())
+    return _table(("method", "what it does"), rows)
+
+
+def _method(method: Method, example: Example | None) -> str:
+    lines = [f"### `{method.name}`", "", method.summary]
+    if method.early:
+        lines += ["", "Allowed before `initialize`."]
+    lines += ["", *_params(method), "", *_result(method)]
+    lines += ["", "Errors: " + ", ".join(f"`{name}`" for name in errors_of(method)) + "."]
+    if example:
+        lines += ["", "```json", *_exchange(method, example), "```"]
+    return "\n".join(lines)
+
+
+def _params(method: Method) -> list[str]:
+    rows = members(method.params.__name__)
+    return ["Parameters" + _note(method.params), "", _members(rows)] if rows else ["No parameters."]
+
+
+def _note(struct: type) -> str:
+    description = schemas()[struct.__name__].get("description", "")
+    return f". {description}" if description else "."
+
+
+def _result(method: Method) -> list[str]:
+    if not issubclass(method.result, Wire):
+        return ["Result: a JSON object."]
+    return ["Result" + _note(method.result), "", _members(members(method.result.__name__))]
+
+
+def _exchange(method: Method, example: Example) -> list[str]:
+    request = {"jsonrpc": "2.0", "id": 1, "method": method.name, "params": example.params}
+    return [pretty(request), pretty({"jsonrpc": "2.0", "id": 1, "result": example.result})]
+
+
+def _notification(notice: Notice) -> str:
+    sent = f"Sent by the {notice.sender}. {notice.summary}"
+    rows = members(notice.params.__name__)
+    return f"### `{notice.name}`\n\n{sent}\n\n" + (_members(rows) if rows else "No parameters.")
+
+
+def _shared_types() -> list[str]:
+    """The types that are not shown whole under a method or a notification."""
+    shown = {method.params.__name__ for method in METHODS.values()}
+    shown |= {method.result.__name__ for method in METHODS.values()}
+    shown |= {notice.params.__name__ for notice in NOTIFICATIONS.values()} - {"Event"}
+    return [name for name in schemas() if name not in shown]
+
+
+def _type(name: str) -> str:
+    description = schemas()[name].get("description", "")
+    return f"### {name}\n\n" + (f"{description}\n\n" if description else "") + _members(members(name))
+
+
+def _members(rows: list[Member]) -> str:
+    cells = ((f"`{row.name}`", _type_text(row.schema), _presence(row), row.meaning) for row in rows)
+    return _table(("name", "type", "", "meaning"), cells)
+
+
+def _presence(member: Member) -> str:
+    if member.required:
+        return "required"
+    default = member.schema.get("default")
+    return "optional" if default is None else f"default `{json.dumps(default)}`"
+
+
+def _type_text(schema: Json) -> str:
+    if "$ref" in schema:
+        name = schema["$ref"].removeprefix(REF)
+        return f"[{name}](#{_anchor(name)})"
+    if "anyOf" in schema:
+        choices = [one for one in schema["anyOf"] if one != {"type": "null"} or "default" not in schema]
+        return " or ".join(_type_text(one) for one in choices)
+    if "enum" in schema:
+        return ", ".join(f"`{json.dumps(one)}`" for one in schema["enum"])
+    if schema.get("type") == "array":
+        return f"array of {_type_text(schema['items'])}"
+    if "additionalProperties" in schema and isinstance(schema["additionalProperties"], dict):
+        return f"object of {_type_text(schema['additionalProperties'])}"
+    return str(schema.get("type", "any"))
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [_row(head), "|" + " --- |" * len(head)]
+    return "\n".join(lines + [_row(row) for row in rows])
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _anchor(heading: str) -> str:
+    """GitHub's anchor of a heading: lower case, letters, digits, `-` and `_` only."""
+    kept = (char for char in heading.lower().replace(" ", "-") if char.isalnum() or char in "-_")
+    return "".join(kept)

@@ -1,0 +1,112 @@
+"""JSON Schema of every type that travels, with the meaning of each member.
+
+Meanings are the string literals below the members in `messages/*.py`. They are read from the source, so that
+the running sidecar does not carry them; where there is no source (a frozen program) they are left out.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import msgspec
+
+from sidecar_protocol.catalog import METHODS, NOTIFICATIONS
+from sidecar_protocol.messages import ErrorObject
+from sidecar_protocol.messages.base import Json, Wire
+
+REF = "#/components/schemas/"
+
+
+class Member(NamedTuple):
+    """One member of an object on the wire."""
+
+    name: str
+    schema: Json
+    required: bool
+    meaning: str
+
+
+@cache
+def schemas() -> dict[str, Json]:
+    """Every type by name, in alphabetical order."""
+    roots: set[type] = {ErrorObject}
+    roots.update(method.params for method in METHODS.values())
+    roots.update(method.result for method in METHODS.values() if issubclass(method.result, Wire))
+    roots.update(notice.params for notice in NOTIFICATIONS.values())
+    ordered = sorted(roots, key=lambda root: root.__name__)
+    _, components = msgspec.json.schema_components(ordered, ref_template=REF + "{name}")
+    for struct in _structs(Wire):
+        if struct.__name__ in components:
+            _describe(struct, components[struct.__name__])
+    return dict(sorted(components.items()))
+
+
+def members(name: str) -> list[Member]:
+    """The members of the type called `name`, in the order in which they are declared."""
+    schema = schemas()[name]
+    required = set(schema.get("required", ()))
+    return [
+        Member(wire, _without_description(member), wire in required, member.get("description", ""))
+        for wire, member in schema.get("properties", {}).items()
+    ]
+
+
+def schema_of(result: type) -> Json:
+    """The schema to stand for a method's result."""
+    if issubclass(result, Wire):
+        return {"$ref": REF + result.__name__}
+    return {"type": "object"}
+
+
+def _structs(base: type[Wire]) -> Iterator[type[Wire]]:
+    for struct in base.__subclasses__():
+        yield struct
+        yield from _structs(struct)
+
+
+def _describe(struct: type[Wire], schema: Json) -> None:
+    if "description" in schema:
+        schema["description"] = inspect.cleandoc(schema["description"]).replace("\n", " ")
+    for field in msgspec.structs.fields(struct):
+        meaning = _meaning(struct, field.name)
+        if meaning:
+            schema["properties"][field.encode_name]["description"] = meaning
+
+
+def _meaning(struct: type, attribute: str) -> str:
+    """The words below the declaration of `attribute`, in the struct or in the one that it inherits from."""
+    for owner in struct.__mro__:
+        if attribute in inspect.get_annotations(owner):
+            return _meanings(sys.modules[owner.__module__]).get((owner.__name__, attribute), "")
+    return ""
+
+
+@cache
+def _meanings(module: ModuleType) -> dict[tuple[str, str], str]:
+    try:
+        tree = ast.parse(inspect.getsource(module))
+    except (OSError, TypeError):
+        return {}
+    found: dict[tuple[str, str], str] = {}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            found.update({(node.name, name): text for name, text in _documented(node)})
+    return found
+
+
+def _documented(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, below in pairwise(node.body):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                yield name, inspect.cleandoc(text).replace("\n", " ")
+
+
+def _without_description(schema: dict[str, Any]) -> Json:
+    return {key: value for key, value in schema.items() if key != "description"}

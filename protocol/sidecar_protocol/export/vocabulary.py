@@ -1,0 +1,59 @@
+"""What each error means in a sentence, and which errors a method may answer with."""
+
+from __future__ import annotations
+
+from sidecar_protocol.catalog import Method
+from sidecar_protocol.errors import CODES
+
+MEANINGS: dict[str, str] = {
+    "parse_error": "The frame is no JSON. The reply's id is null.",
+    "invalid_request": "JSON, and no message: a batch, a missing `method`, an unusable id.",
+    "method_not_found": "There is no such method.",
+    "invalid_params": "A parameter is missing, unknown or of the wrong type; the message names it.",
+    "internal_error": "A defect of the sidecar; `ref` stands in its log.",
+    "overloaded": "Too much waits already; try again after `retryAfterMs`.",
+    "not_found": "There is no such chat, turn, prompt or blob.",
+    "already_exists": "It would overwrite something that is there.",
+    "turn_in_progress": "A turn runs, and the request does not go with that.",
+    "not_initialized": "`initialize` comes first.",
+    "already_initialized": "`initialize` came already.",
+    "message_too_large": "A frame over the limit was skipped. The reply's id is null.",
+    "cursor_expired": "Another epoch, or a seq ahead of the chat; `epoch` and `lastSeq` say where it is.",
+    "deleted": "The chat was deleted; `chat/open` makes it anew.",
+    "precondition_failed": "It changed since the client looked: a revision, a version, the running turn.",
+    "locked": "Another process writes to this chat; `owner` names it.",
+    "request_closed": "The question was answered before; `outcome` tells how.",
+    "provider_error": "The model's provider failed; `reason` tells how.",
+    "context_budget": "It does not fit the model's window: `needed`, `available`.",
+    "storage": "The database cannot be read or written; `reason`: full, readonly, corrupt, schema_newer, io.",
+    "shutting_down": "The sidecar is leaving.",
+    "denied": "Policy forbids it.",
+    "unsupported_version": "No version in common; `supported` lists what the sidecar speaks.",
+    "request_cancelled": "The client cancelled the request.",
+    "server_cancelled": "The sidecar cancelled the request; it may be sent again.",
+}
+
+_ANY = ["invalid_params", "internal_error", "shutting_down", "request_cancelled", "server_cancelled"]
+_CHAT = ["not_found", "deleted", "locked", "storage", "overloaded"]
+_OF_METHOD: dict[str, list[str]] = {
+    "initialize": ["already_initialized", "unsupported_version"],
+    "chat/import": ["already_exists"],
+    "prompt/send": ["turn_in_progress", "precondition_failed"],
+    "prompt/edit": ["precondition_failed"],
+    "prompt/remove": ["precondition_failed"],
+    "turn/retry": ["turn_in_progress"],
+    "events/read": ["cursor_expired"],
+    "blob/put": ["storage"],
+    "blob/read": ["not_found", "storage"],
+    "settings/write": ["precondition_failed"],
+}
+
+
+def errors_of(method: Method) -> list[str]:
+    """The names of the errors that a client of this method should be ready for, in the vocabulary's order."""
+    names = {*_ANY, *_OF_METHOD.get(method.name, [])}
+    if method.scope == "chat":
+        names.update(_CHAT)
+    if not method.early:
+        names.add("not_initialized")
+    return [name for name in CODES if name in names]

@@ -1,0 +1,331 @@
+"""Wiring: the only room that knows all others. Brings the house up, and takes it down by one bounded way."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from sidecar_protocol import messages as m
+from sidecar_protocol.errors import RpcError
+from sidecar_protocol.framing import Frame
+from sidecar_protocol.jsonrpc import Notification, notification
+from sidecar_protocol.peer import Peer
+
+from . import doctor, logs
+from . import settings as configuration
+from .chat.chats import Chats
+from .chat.session import Surroundings
+from .chat.watch import Watch
+from .door import Door, ServeOptions, hello
+from .faces.native import NativeFace
+from .faces.native.face import Greeter
+from .model.chats import ProcessIdentity
+from .model.failures import Failure, StorageFailed
+from .providers.base import ModelEntry
+from .providers.registry import Registry
+from .rpc.wire import Wire
+from .settings import Settings, SettingsError
+from .store import Store
+from .system import lifeline, processes
+
+logger = logging.getLogger(__name__)
+
+GRACE_S = 1.2
+"""For ending turns and committing; together with the last flush it stays under the contract's two seconds."""
+
+FLUSH_S = 0.4
+
+REOPEN_S = 1.0
+"""How soon a database that could not be opened is tried again."""
+
+
+def run(door: Door, options: ServeOptions) -> int:
+    """Serve behind the door until there is a reason to leave; the exit code."""
+    code = anyio.run(_serve, door, options)
+    door.outlet.drain(FLUSH_S)
+    # Threads that hang in a write nobody reads, or in a file system, must not keep us.
+    _exit(code)
+
+
+async def _serve(door: Door, options: ServeOptions) -> int:
+    async with anyio.create_task_group() as tasks:
+        house = House(door, options, tasks)
+        return await house.live()
+    raise AssertionError("a task group does not swallow a return")
+
+
+class House:
+    """Everything that lives as long as the process does."""
+
+    def __init__(self, door: Door, options: ServeOptions, tasks: TaskGroup) -> None:
+        self._door = door
+        self._options = options
+        self._tasks = tasks
+        self._settings: dict[str | None, Settings] = {}
+        self._providers = Registry()
+        self._client = ""
+        self._chats: Chats | None = None
+        self._store: Store | None = None
+        self._opening = anyio.Lock()
+        self._open_failure: tuple[float, Failure] | None = None
+        self._leaving = anyio.Event()
+        self._code = 0
+        self._wire = Wire(door.outlet)
+        greeter = Greeter(lambda: hello(door.instance_id), self._ping, self._greeted, self._shut_down)
+        self._face = NativeFace(self._ready, self, greeter, self._wire, tasks)
+        self._peer = Peer(self._wire.send, self._face.dispatcher.serve, self._hear, tasks)
+
+    async def live(self) -> int:
+        """Serve until something says to leave, then leave."""
+        self._start_logging()
+        with self._signals():
+            self._take_over_the_door()
+            self._tasks.start_soon(self._open_early)
+            await self._leaving.wait()
+            with anyio.move_on_after(GRACE_S, shield=True):
+                await self._close()
+        self._tasks.cancel_scope.cancel()
+        return self._code
+
+    def settings(self, project: str | None) -> Settings:
+        """The settings in force for a project, read once."""
+        if project not in self._settings:
+            options = self._options
+            self._settings[project] = configuration.load(
+                config_file=options.config,
+                project=project,
+                environ=os.environ,
+                command_line={
+                    "store.data_dir": options.data_dir,
+                    "log.level": options.log_level,
+                    "chat_id": options.chat_id,
+                },
+            )
+        return self._settings[project]
+
+    def read_scope(self, scope: Any, project: str | None) -> dict[str, Any]:
+        file = configuration.read_scope(scope, project)
+        values = {key: m.SettingValue(value=value, layer=scope) for key, value in file.values.items()}
+        return {"values": values, "version": file.version, "path": file.path}
+
+    def write_settings(
+        self, scope: Any, project: str | None, changes: dict[str, Any], expected_version: str | None
+    ) -> None:
+        configuration.write(scope, project, changes, expected_version)
+        self._settings.clear()
+
+    def models(self) -> list[ModelEntry]:
+        return self._providers.models(self.settings(None).model)
+
+    async def checks(self) -> list[doctor.Check]:
+        try:
+            settings: Settings | str = self.settings(None)
+        except SettingsError as error:
+            settings = str(error)
+        try:
+            store: Store | Failure = (await self._ready()).store
+        except Failure as failure:
+            store = failure
+        return await doctor.examine(store, settings)
+
+    async def report(self, path: str, redact: bool) -> list[str]:
+        values = {key: value for key, (value, _) in self.settings(None).values().items()}
+        return await doctor.write_report(path, redact, await self.checks(), self._store, values)
+
+    def _start_logging(self) -> None:
+        try:
+            log = self.settings(None).log
+            logs.start(log.level, log.file)
+        except (SettingsError, OSError) as error:
+            logs.start("warn", None)
+            logger.error("settings cannot be read", extra={"error": str(error)})
+
+    def _signals(self) -> Any:
+        numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)]
+        loop = asyncio.get_running_loop()
+        return _Signals(loop, numbers, lambda number: self.leave(128 + number))
+
+    def leave(self, code: int) -> None:
+        """Begin the way out; the first reason decides the exit code."""
+        if not self._leaving.is_set():
+            self._code = code
+            self._leaving.set()
+
+    def _take_over_the_door(self) -> None:
+        loop = asyncio.get_running_loop()
+
+        def take(frames: Sequence[Frame]) -> None:
+            _call(loop, self._receive, frames)
+
+        waiting = self._door.hand_over(take, lambda: _call(loop, self.leave, 0))
+        if waiting.greeting is not None:
+            self._face.greet(msgspec.convert(waiting.greeting, m.InitializeParams))
+        self._receive(waiting.frames)
+        if waiting.ended:
+            self.leave(0)
+
+    def _receive(self, frames: Sequence[Frame]) -> None:
+        for frame in frames:
+            self._peer.receive(frame)
+
+    def _hear(self, message: Notification) -> None:
+        if message.method == "exit":
+            self.leave(0)
+        else:
+            logger.info("ignored a notification", extra={"method": message.method[:80]})
+
+    def _ping(self) -> dict[str, Any]:
+        return self._door.ping(self._peer.inflight - 1)
+
+    def _greeted(self, params: m.InitializeParams) -> None:
+        self._client = f"{params.client.name} {params.client.version}".strip()
+        if params.process_id is not None:
+            self._tasks.start_soon(self._watch_client, params.process_id)
+
+    async def _watch_client(self, pid: int) -> None:
+        await lifeline.gone(pid)
+        self.leave(0)
+
+    def _status(self, type: str, data: dict[str, Any]) -> None:
+        self._wire.send(notification("status", {"type": type, "data": data}))
+
+    async def _open_early(self) -> None:
+        """Have the database open by the time that the first chat is asked for."""
+        try:
+            await self._ready()
+        except Failure as failure:
+            logger.error("the database cannot be opened", extra={"error": failure.message})
+
+    async def _ready(self) -> Chats:
+        """The chats, once the database is open; while it cannot be opened, why."""
+        if self._chats:
+            return self._chats
+        async with self._opening:
+            if self._chats is None:
+                self._raise_recent_failure()
+                with anyio.CancelScope(shield=True):
+                    self._chats = await self._open()
+            return self._chats
+
+    def _raise_recent_failure(self) -> None:
+        if self._open_failure and anyio.current_time() < self._open_failure[0]:
+            raise self._open_failure[1]
+
+    async def _open(self) -> Chats:
+        try:
+            return await self._open_store()
+        except SettingsError as error:
+            failure: Failure = Failure("precondition_failed", str(error), action="fix_settings")
+            self._open_failure = (anyio.current_time() + REOPEN_S, failure)
+            raise failure from error
+        except StorageFailed as failure:
+            self._open_failure = (anyio.current_time() + REOPEN_S, failure)
+            state = {"schema_newer": "newer", "readonly": "readonly", "full": "full"}.get(failure.reason or "")
+            if state:
+                self._status("storage", {"state": state})
+            raise
+
+    async def _open_store(self) -> Chats:
+        settings = self.settings(None)
+        process = processes.current()
+        me = ProcessIdentity(self._door.instance_id, *process)
+        store = Store(settings.store.data_dir, settings.store.busy_timeout, me, _is_alive)
+        await store.open(self._tasks, lambda state: self._status("storage", {"state": state}))
+        self._store = store
+        around = Surroundings(store, self._tasks, self._providers, self._defaults, lambda: self._client)
+        chats = Chats(around, settings.chat_id)
+        watch = Watch(chats, lambda id, change: self._status("chats.changed", {"sessionId": id, "change": change}))
+        self._tasks.start_soon(watch.run)
+        self._tasks.start_soon(watch.renew)
+        self._status("storage", {"state": "ready"})
+        return chats
+
+    def _defaults(self, project: str | None) -> dict[str, Any]:
+        """What a chat's configuration starts from."""
+        try:
+            settings = self.settings(project)
+        except SettingsError as error:
+            raise Failure("precondition_failed", str(error), action="fix_settings") from error
+        return {
+            "model": settings.model,
+            "engine": settings.engine,
+            "mode": settings.mode,
+            "maxSteps": settings.session.max_steps,
+        }
+
+    async def _shut_down(self, grace_ms: int) -> m.ShutdownResult:
+        chats = self._chats
+        if chats is None:
+            return m.ShutdownResult(chats=[])
+        with anyio.move_on_after(max(0, min(grace_ms, 60_000)) / 1000):
+            for session in chats.sessions:
+                if session.turn:
+                    await session.turn.done.wait()
+        with anyio.CancelScope(shield=True):
+            await chats.interrupt_all()
+        refused = RpcError.named("shutting_down", "The sidecar is shutting down", retryable=True)
+        self._peer.refuse(refused)
+        return m.ShutdownResult(
+            chats=[
+                m.ShutdownChat(
+                    session_id=session.chat.key.session_id,
+                    chat_id=session.chat.key.chat_id,
+                    state=session.chat.state,
+                    last_seq=session.recorder.last_seq,
+                )
+                for session in chats.sessions
+            ]
+        )
+
+    async def _close(self) -> None:
+        """End turns as interrupted, commit, release the leases, answer what was asked."""
+        self._peer.refuse(RpcError.named("shutting_down", "The sidecar is shutting down", retryable=True))
+        if self._chats and self._store:
+            await self._store.announce_closing()
+            await self._chats.interrupt_all()
+            while self._peer.inflight and not self._door.outlet.broken:
+                await anyio.sleep(0.005)
+            await self._store.release_leases()
+            await self._store.close()
+
+
+class _Signals:
+    """Signals end the process by its own way out while this context lasts."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, numbers: list[int], act: Any) -> None:
+        self._loop, self._numbers, self._act = loop, numbers, act
+
+    def __enter__(self) -> None:
+        for number in self._numbers:
+            try:
+                self._loop.add_signal_handler(number, self._act, number)
+            except NotImplementedError:  # Windows has no signal handlers on the loop
+                signal.signal(number, lambda received, _: self._loop.call_soon_threadsafe(self._act, received))
+
+    def __exit__(self, *_: object) -> None:
+        """Stay deaf on the last steps: the way out is bounded already."""
+
+
+def _is_alive(owner: ProcessIdentity) -> bool | None:
+    return processes.is_alive(processes.Identity(owner.boot, owner.pid_namespace, owner.pid, owner.started))
+
+
+def _call(loop: asyncio.AbstractEventLoop, action: Any, *args: Any) -> None:
+    try:
+        loop.call_soon_threadsafe(action, *args)
+    except RuntimeError:  # the loop has ended: we are leaving already
+        return
+
+
+def _exit(code: int) -> NoReturn:
+    sys.stderr.flush()
+    os._exit(code)

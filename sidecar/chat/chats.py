@@ -1,0 +1,223 @@
+"""All chats of this process: from a key to its session, and what concerns more than one of them."""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import anyio
+
+from ..model.chats import Chat, ChatKey, Hit, Lease, Page, Statistics
+from ..model.failures import Refused
+from ..store.store import Snapshot, Store
+from ..store.turns import TurnPage
+from . import config, identity
+from .closure import Closure
+from .session import Session, Surroundings
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Address:
+    """How a request names a chat."""
+
+    chat_id: str | None = None
+    project_path: str | None = None
+    namespace: str | None = None
+    session_id: str | None = None
+
+
+class Opened(NamedTuple):
+    """A session, whether it was made now, and what crash closure ended."""
+
+    session: Session
+    created: bool
+    closed: Closure | None
+
+
+class View(NamedTuple):
+    """What opening a chat shows. `holder` is the lease of another process that writes to it."""
+
+    snapshot: Snapshot
+    holder: Lease | None
+
+
+class Chats:
+    """`default_chat` stands in for a chat id that a request leaves out."""
+
+    def __init__(self, around: Surroundings, default_chat: str | None) -> None:
+        self._around = around
+        self._default_chat = default_chat
+        self._sessions: dict[str, Session] = {}
+        self._loading = anyio.Lock()
+
+    @property
+    def store(self) -> Store:
+        return self._around.store
+
+    @property
+    def sessions(self) -> list[Session]:
+        return list(self._sessions.values())
+
+    def key(self, address: Address) -> ChatKey | str:
+        """The key that an address names, or just its session id when that is all there is."""
+        if address.session_id is not None:
+            if address.chat_id is not None or address.namespace is not None:
+                raise Refused(
+                    "invalid_params",
+                    "`sessionId` stands alone: leave `chatId` and `namespace` out",
+                    params={"field": "sessionId"},
+                )
+            return identity.checked_session_id(address.session_id)
+        chat_id = address.chat_id if address.chat_id is not None else self._default_chat
+        return identity.key_of(chat_id, address.project_path, address.namespace)
+
+    async def open(self, address: Address, *, create: bool, changes: dict[str, Any] | None = None) -> Opened:
+        """Resume the chat's session, or create one only when there is none; a deleted chat is made again."""
+        key = self.key(address)
+        own = config.checked(changes) if changes else {}
+        project = identity.real_project(address.project_path) if address.project_path is not None else None
+        async with self._loading:
+            session, created = await self._load(key, create, create, project)
+            closed = await self._close_crash(session)
+        await self._configure(session, own, project)
+        return Opened(session, created, closed)
+
+    async def for_prompt(self, address: Address) -> Session:
+        """The session that a prompt goes to; a missing chat is created, a deleted one is refused.
+
+        What a dead owner left open is closed when the prompt is committed, so nothing is read here twice.
+        """
+        project = identity.real_project(address.project_path) if address.project_path is not None else None
+        async with self._loading:
+            session, _ = await self._load(self.key(address), create=True, revive=False, project=project)
+        await self._configure(session, {}, project)
+        return session
+
+    async def _configure(self, session: Session, own: dict[str, Any], project: str | None) -> None:
+        if own or (project and project != session.chat.project_path):
+            await session.configure(own, project)
+
+    async def known(self, address: Address) -> Session:
+        """The session of a chat that exists; takes no lease and ends nothing."""
+        async with self._loading:
+            session, _ = await self._load(self.key(address), create=False, revive=False, project=None)
+            return session
+
+    async def find(self, address: Address) -> Chat | None:
+        """The chat's row, deleted or not, without opening it."""
+        key = self.key(address)
+        return await self.store.find(key if isinstance(key, str) else key.session_id)
+
+    async def view(self, session: Session, turns: int, max_bytes: int) -> View:
+        """The chat as of now."""
+        snapshot = await self.store.snapshot(session.chat.id, turns, max_bytes)
+        held = self.store.other_holder(snapshot.lease) is not None
+        if not session.holds_lease:
+            session.recorder.feed.moved(max(snapshot.chat.last_seq, session.recorder.feed.last_seq))
+        return View(snapshot, snapshot.lease if held else None)
+
+    async def delete(self, address: Address) -> tuple[str, bool]:
+        """Purge a chat; False when there was none."""
+        key = self.key(address)
+        session_id = key if isinstance(key, str) else key.session_id
+        async with self._loading:
+            row = await self.store.find(session_id)
+            if row is None or row.deleted:
+                return session_id, False
+            session = self._sessions.get(session_id)
+            if session:
+                await session.end_for_deletion()
+            await self.store.delete(row.id)
+            self.forget(session_id)
+            return session_id, True
+
+    def forget(self, session_id: str) -> None:
+        """The chat is gone: whoever follows it is told."""
+        session = self._sessions.pop(session_id, None)
+        if session:
+            session.gone()
+
+    async def archive(self, address: Address, archived: bool) -> Session:
+        session = await self.known(address)
+        await self.store.archive(session.chat.id, archived)
+        session.chat = session.chat._replace(archived=archived)
+        return session
+
+    async def history(
+        self,
+        session: Session,
+        *,
+        before: str | None,
+        after: str | None,
+        around: str | None,
+        limit: int,
+        max_bytes: int,
+    ) -> tuple[Chat, TurnPage]:
+        return await self.store.history(
+            session.chat.id, before=before, after=after, around=around, limit=limit, max_bytes=max_bytes
+        )
+
+    async def page(self, page: Page) -> tuple[list[Chat], str | None]:
+        return await self.store.page(_real(page))
+
+    async def search(self, page: Page) -> tuple[list[Hit], str | None]:
+        return await self.store.search(_real(page))
+
+    async def statistics(self, scope: str, address: Address) -> Statistics:
+        if scope == "chat":
+            return await self.store.statistics((await self.known(address)).chat.key.session_id, None)
+        project = identity.real_project(address.project_path) if address.project_path else None
+        if scope == "project" and project is None:
+            raise Refused(
+                "invalid_params", "`projectPath` is needed for scope project", params={"field": "projectPath"}
+            )
+        return await self.store.statistics(None, project if scope == "project" else None)
+
+    async def interrupt_all(self) -> None:
+        """The sidecar leaves: every turn ends as interrupted."""
+        async with anyio.create_task_group() as tasks:
+            for session in self.sessions:
+                tasks.start_soon(session.interrupt)
+
+    async def _load(
+        self, key: ChatKey | str, create: bool, revive: bool, project: str | None
+    ) -> tuple[Session, bool]:
+        session_id = key if isinstance(key, str) else key.session_id
+        if session_id in self._sessions:
+            return self._sessions[session_id], False
+        row, created = await self.store.find(session_id), False
+        if row is not None and row.deleted and not (create and revive):
+            raise identity.deleted(session_id)
+        if row is None or row.deleted:
+            if not create or (isinstance(key, str) and row is None):
+                raise identity.not_found(session_id)
+            made = row.key if isinstance(key, str) and row else key
+            assert isinstance(made, ChatKey)
+            row, created = await self.store.create(made, project, {})
+        snapshot = await self.store.snapshot(row.id, 0, 0)
+        session = self._sessions[session_id] = Session(self._around, snapshot.chat, snapshot.queue)
+        return session, created
+
+    async def _close_crash(self, session: Session) -> Closure | None:
+        """End what a dead owner left open; a live owner's chat is left alone."""
+        if session.holds_lease or session.turn:
+            return None
+        snapshot = await self.store.snapshot(session.chat.id, 0, 0)
+        lease = snapshot.lease
+        if lease is None or lease.owner is None or lease.owner.instance == self.store.me.instance:
+            return None
+        if self.store.other_holder(lease):
+            return None
+        async with session.lock:
+            closed = await session.close_crash()
+        return closed if closed.turns else None
+
+
+def _real(page: Page) -> Page:
+    if page.project_path is None:
+        return page
+    return page._replace(project_path=os.path.realpath(page.project_path))

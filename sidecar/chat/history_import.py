@@ -1,0 +1,221 @@
+"""Reads lines of an export, or plain turns, and says which events they amount to. Pure: does no IO."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ..model.chats import Chat
+from ..model.content import Block, Item, Turn, Usage
+from ..model.events import NewEvent
+from ..model.failures import Refused
+from .running import new_id, now, turn_ended
+
+_TERMINAL = {"message": "message.completed", "thought": "thought.completed"}
+
+
+class Blob(NamedTuple):
+    data: bytes
+    mime_type: str
+    name: str | None
+
+
+@dataclass
+class Imported:
+    """What a source holds. `head` is the newest visible turn where an export says so."""
+
+    turns_read: list[Turn] = field(default_factory=list)
+    blobs: list[Blob] = field(default_factory=list)
+    title: str | None = None
+    title_by: str | None = None
+    head: str | None = None
+    config: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def turns(self) -> int:
+        return len(self.turns_read)
+
+    @property
+    def items(self) -> int:
+        return sum(len(turn.items) for turn in self.turns_read)
+
+
+class _Plain(msgspec.Struct, forbid_unknown_fields=True):
+    role: str
+    text: str
+    ts: int | float | str | None = None
+    id: str | None = None
+
+
+class _Line(msgspec.Struct):
+    """Any line of a source; its shape says what it is."""
+
+    sidecar: str | None = None
+    version: int | None = None
+    turn: Turn | None = None
+    blob: dict[str, Any] | None = None
+    role: str | None = None
+
+
+_decode_line = msgspec.json.Decoder(_Line).decode
+_decode_plain = msgspec.json.Decoder(_Plain).decode
+
+
+def parse(source: str) -> Imported:
+    """Read a source; what is wrong is named by its line, and nothing is imported then."""
+    imported = Imported()
+    for number, line in enumerate(source.split("\n"), 1):
+        if line.strip():
+            try:
+                _take(imported, line)
+            except (msgspec.DecodeError, binascii.Error, KeyError, ValueError) as error:
+                raise Refused(
+                    "invalid_params",
+                    f"Line {number} is neither of an export nor a plain turn: {error}",
+                    params={"field": "data", "line": number},
+                    hint='A plain turn is {"role":"user","text":"…"} or {"role":"assistant","text":"…"}',
+                ) from error
+    if not imported.turns_read:
+        raise Refused("invalid_params", "There is no turn to import", params={"field": "data"})
+    return imported
+
+
+def to_events(imported: Imported, chat: Chat, *, renumber: bool) -> Iterator[NewEvent] | list[NewEvent]:
+    """The events that bring the turns in: the tree of turns comes out as it went in."""
+    turns = _renumbered(imported.turns_read) if renumber else imported.turns_read
+    visible: list[str] = []
+    root = head = chat.head
+    events: list[NewEvent] = []
+    for turn in turns:
+        parent = turn.parent_turn_id or root
+        if parent != head:
+            cut = visible.index(parent) + 1 if parent in visible else 0
+            events.append(NewEvent("chat.rewound", {"head": parent, "hidden": visible[cut:]}))
+            del visible[cut:]
+        events += _turn_events(turn, parent)
+        visible.append(turn.id)
+        head = turn.id
+    if imported.head and not renumber and imported.head != head and imported.head in visible:
+        cut = visible.index(imported.head) + 1
+        events.append(NewEvent("chat.rewound", {"head": imported.head, "hidden": visible[cut:]}))
+    title = imported.title or _first_words(turns)
+    if title and chat.title is None:
+        events.append(NewEvent("chat.renamed", {"title": title, "by": imported.title_by or "sidecar"}))
+    if imported.config and not chat.config:
+        events.append(NewEvent("config.updated", {"config": imported.config, "stored": imported.config}))
+    return events
+
+
+def _take(imported: Imported, line: str) -> None:
+    shape = _decode_line(line)
+    if shape.role is not None:
+        _take_plain(imported, _decode_plain(line))
+    elif shape.turn is not None:
+        imported.turns_read.append(shape.turn)
+    elif shape.blob is not None:
+        data = base64.b64decode(shape.blob["data"], validate=True)
+        imported.blobs.append(Blob(data, shape.blob["mimeType"], shape.blob.get("name")))
+    elif shape.sidecar == "chat":
+        header = msgspec.json.decode(line)
+        if header.get("version") != 1:
+            raise ValueError(f"an export of version {header.get('version')} is newer than this sidecar")
+        imported.title, imported.title_by = header.get("title"), header.get("titleBy")
+        imported.head, imported.config = header.get("head"), header.get("config") or {}
+    else:
+        raise ValueError("it has none of `role`, `turn`, `blob` and `sidecar`")
+
+
+def _take_plain(imported: Imported, plain: _Plain) -> None:
+    """A user's line begins a turn; the assistant's lines that follow answer it."""
+    at = _timestamp(plain.ts) or (imported.turns_read[-1].started_at if imported.turns_read else now())
+    answer = plain.role == "assistant"
+    if not answer or not imported.turns_read:
+        parent = imported.turns_read[-1].id if imported.turns_read else None
+        imported.turns_read.append(_empty_turn(at, parent))
+    turn = imported.turns_read[-1]
+    item = Item(
+        id=plain.id or new_id("i"),
+        turn_id=turn.id,
+        type="message" if answer else "user",
+        status="completed",
+        started_at=at,
+        ended_at=at,
+        text=plain.text,
+        content=None if answer else [Block(type="text", text=plain.text)],
+        name=None if plain.role in ("user", "assistant") else plain.role,
+    )
+    turn.items.append(item)
+
+
+def _empty_turn(at: int, parent: str | None) -> Turn:
+    return Turn(
+        id=new_id("t"),
+        prompt_id=new_id("p"),
+        items=[],
+        status="completed",
+        model="",
+        engine="import",
+        started_at=at,
+        ended_at=at,
+        reason="end_turn",
+        parent_turn_id=parent,
+    )
+
+
+def _turn_events(turn: Turn, parent: str | None) -> Iterator[NewEvent]:
+    start = turn.started_at
+    first = turn.items[0] if turn.items and turn.items[0].type == "user" else None
+    accepted: dict[str, Any] = {"promptId": turn.prompt_id, "turnId": turn.id, "delivery": "queue"}
+    yield NewEvent("prompt.accepted", {**accepted, "item": first} if first else accepted, turn.id, ts=start)
+    started = {"promptId": turn.prompt_id, "model": turn.model, "engine": turn.engine}
+    if parent:
+        started["parentTurnId"] = parent
+    yield NewEvent("turn.started", started, turn.id, ts=start)
+    for item in turn.items:
+        at = item.ended_at or item.started_at
+        if item is first:
+            continue
+        if item.type == "user":
+            steer = {"promptId": new_id("p"), "turnId": turn.id, "delivery": "steer", "item": item}
+            yield NewEvent("prompt.accepted", steer, turn.id, ts=at)
+        else:
+            yield NewEvent(_TERMINAL.get(item.type, "tool.ended"), {"item": item}, turn.id, ts=at)
+    ended = turn_ended(turn.id, turn.reason or "interrupted", turn.usage or Usage(), turn.error)
+    yield ended._replace(ts=turn.ended_at or start)
+
+
+def _renumbered(turns: list[Turn]) -> list[Turn]:
+    """The same turns under new ids, so that they can join others."""
+    ids = {turn.id: new_id("t") for turn in turns}
+    return [
+        msgspec.structs.replace(
+            turn,
+            id=ids[turn.id],
+            prompt_id=new_id("p"),
+            parent_turn_id=ids.get(turn.parent_turn_id or ""),
+            items=[msgspec.structs.replace(item, id=new_id("i"), turn_id=ids[turn.id]) for item in turn.items],
+        )
+        for turn in turns
+    ]
+
+
+def _first_words(turns: list[Turn]) -> str | None:
+    text = next((item.text for turn in turns for item in turn.items if item.type == "user" and item.text), "")
+    return " ".join(text.split())[:60] or None
+
+
+def _timestamp(ts: int | float | str | None) -> int | None:
+    """Milliseconds since 1970 from a number of seconds or milliseconds, or an ISO date."""
+    if ts is None:
+        return None
+    if isinstance(ts, str):
+        from datetime import UTC, datetime
+
+        moment = datetime.fromisoformat(ts)
+        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    return int(ts if ts > 1e11 else ts * 1000)

@@ -1,0 +1,159 @@
+"""Puts one chat's events in order, commits them, and only then publishes them.
+
+Deltas are buffered and join into runs while a commit is under way, so the disk sets the pace and no commit
+carries one word alone. Everything else is awaited until it is on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import anyio
+from anyio.abc import TaskGroup
+
+from ..model.events import MAX_RUN_BYTES, NewEvent, StoredEvent
+from ..model.failures import Failure
+from ..store.store import Store
+from .feed import Feed
+
+MAX_PENDING_BYTES = 1024 * 1024
+"""How far a model may run ahead of the disk before it is made to wait."""
+
+
+class Recorder:
+    """`last_seq` is committed; `generation` is the lease that this process holds, or None."""
+
+    def __init__(self, store: Store, chat: int, last_seq: int, tasks: TaskGroup, client: Callable[[], str]) -> None:
+        self._store = store
+        self._chat = chat
+        self._tasks = tasks
+        self._client = client
+        self.feed = Feed(last_seq)
+        self.last_seq = last_seq
+        self.generation: int | None = None
+        self._batch = _Batch()
+        self._flushing = False
+        self._failure: Failure | None = None
+
+    async def record(self, *events: NewEvent, release: bool = False) -> list[StoredEvent]:
+        """Commit these events, after everything that was buffered before them, and return them as stored."""
+        batch = self._batch
+        start = len(batch.entries)
+        batch.entries += events
+        batch.release = release
+        self._start()
+        stored = await batch.done()
+        return stored[start : start + len(events)]
+
+    async def buffer(self, event: NewEvent) -> None:
+        """Commit this event soon, together with what follows it."""
+        self._raise_failure()
+        self._batch.entries.append(event)
+        self._batch.buffered = True
+        self._start()
+
+    async def delta(self, type: str, turn_id: str, item_id: str, text: str) -> None:
+        """Append to an item's text. Returns at once unless the disk is far behind."""
+        self._raise_failure()
+        batch = self._batch
+        size = len(text.encode())
+        run = batch.entries[-1] if batch.entries else None
+        if not (isinstance(run, _Run) and run.takes(type, item_id, size)):
+            run = _Run(type, turn_id, item_id)
+            batch.entries.append(run)
+        run.add(text, size)
+        batch.size += size
+        batch.buffered = True
+        self._start()
+        if batch.size > MAX_PENDING_BYTES:
+            await batch.settled.wait()
+
+    async def settle(self) -> None:
+        """Wait until nothing is buffered. Failures of buffered events have been told to whoever buffers next."""
+        while self._flushing or self._batch.entries:
+            await self._batch.settled.wait()
+
+    def forget_failure(self) -> None:
+        """The turn whose events could not be kept has been told."""
+        self._failure = None
+
+    def moved(self, last_seq: int) -> None:
+        """Another process has written while this one did not hold the lease."""
+        self.last_seq = last_seq
+        self.feed.moved(last_seq)
+
+    def _raise_failure(self) -> None:
+        if self._failure:
+            raise self._failure
+
+    def _start(self) -> None:
+        if not self._flushing:
+            self._flushing = True
+            self._tasks.start_soon(self._flush)
+
+    async def _flush(self) -> None:
+        with anyio.CancelScope(shield=True):
+            while self._batch.entries:
+                batch, self._batch = self._batch, _Batch()
+                await self._commit(batch)
+            self._flushing = False
+
+    async def _commit(self, batch: _Batch) -> None:
+        events = [entry.event() if isinstance(entry, _Run) else entry for entry in batch.entries]
+        try:
+            appended = await self._store.append(
+                self._chat, self.last_seq, self.generation, events, client=self._client(), release=batch.release
+            )
+        except Failure as failure:
+            batch.failure = failure
+            if batch.buffered:
+                self._failure = failure
+        else:
+            self.generation = None if batch.release else appended.generation
+            if appended.events:
+                self.last_seq = appended.events[-1].seq
+            batch.stored = appended.events
+            self.feed.publish(appended.events)
+        batch.settled.set()
+
+
+@dataclass
+class _Run:
+    """A run of deltas of one item, growing until it is committed."""
+
+    type: str
+    turn_id: str
+    item_id: str
+    texts: list[str] = field(default_factory=list)
+    size: int = 0
+
+    def takes(self, type: str, item_id: str, size: int) -> bool:
+        return self.item_id == item_id and self.type == type and self.size + size <= MAX_RUN_BYTES
+
+    def add(self, text: str, size: int) -> None:
+        self.texts.append(text)
+        self.size += size
+
+    def event(self) -> NewEvent:
+        data = {"itemId": self.item_id, "text": "".join(self.texts)}
+        return NewEvent(self.type, data, self.turn_id, tuple(map(len, self.texts)))
+
+
+@dataclass
+class _Batch:
+    """What the next commit will carry."""
+
+    entries: list[NewEvent | _Run] = field(default_factory=list)
+    size: int = 0
+    buffered: bool = False
+    release: bool = False
+    stored: list[StoredEvent] = field(default_factory=list)
+    failure: Failure | None = None
+    settled: anyio.Event = field(default_factory=anyio.Event)
+
+    async def done(self) -> list[StoredEvent]:
+        await self.settled.wait()
+        if self.failure:
+            raise self.failure
+        return self.stored

@@ -1,0 +1,154 @@
+"""A turn while it runs here: its items as they grow, its cancellation, and what the user adds meanwhile."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Any
+
+import anyio
+import msgspec
+
+from ..model.content import Block, EndReason, Item, Status, Usage
+from ..model.events import NewEvent
+from ..providers.base import TokenUsage, ToolCall, ToolResult, UserMessage
+from .recorder import Recorder
+
+MAX_PIECE = 16 * 1024
+"""Code points of one delta: at four bytes each it still fits the frame's bound for a run."""
+
+_TERMINAL = {"message": "message.completed", "thought": "thought.completed", "tool": "tool.ended"}
+
+
+class RunningTurn:
+    """The engine's `Sink`, and what a session knows of a turn that has not ended."""
+
+    def __init__(self, id: str, prompt_id: str, recorder: Recorder, total: Usage) -> None:
+        self.id = id
+        self.prompt_id = prompt_id
+        self.usage = Usage()
+        self.done = anyio.Event()
+        self.end_seq: int | None = None
+        self.ending = False
+        self._scope = anyio.CancelScope()
+        self._reason: EndReason = "cancelled"
+        self._recorder = recorder
+        self._total = total
+        self._steers: list[UserMessage] = []
+        self._open: Item | None = None
+        self._texts: list[str] = []
+        self._tools: dict[str, Item] = {}
+
+    @property
+    def scope(self) -> anyio.CancelScope:
+        return self._scope
+
+    @property
+    def cancel_reason(self) -> EndReason:
+        return self._reason
+
+    def cancel(self, reason: EndReason) -> None:
+        """End the turn now; what it has said so far is kept."""
+        if not self._scope.cancel_called:
+            self._reason = reason
+            self._scope.cancel()
+
+    def steer(self, content: list[Block]) -> None:
+        self._steers.append(UserMessage(content))
+
+    async def text(self, text: str) -> None:
+        await self._grow("message", text)
+
+    async def thought(self, text: str) -> None:
+        await self._grow("thought", text)
+
+    async def tool_started(self, call: ToolCall) -> None:
+        await self._close_open("completed")
+        item = Item(
+            id=new_id("i"),
+            turn_id=self.id,
+            type="tool",
+            status="running",
+            started_at=now(),
+            title=call.name,
+            name=call.name,
+            kind="other",
+            input=call.input,
+        )
+        self._tools[call.id] = item
+        await self._recorder.buffer(NewEvent("tool.started", {"item": item}, self.id))
+
+    async def tool_ended(self, call: ToolCall, result: ToolResult) -> None:
+        item = self._tools.pop(call.id)
+        ended = msgspec.structs.replace(
+            item,
+            status="failed" if result.failed else "completed",
+            ended_at=now(),
+            output={"text": result.text, "truncated": False},
+        )
+        await self._recorder.buffer(NewEvent("tool.ended", {"item": ended}, self.id))
+
+    async def step_ended(self, usage: TokenUsage) -> None:
+        await self._close_open("completed")
+        step = Usage(input_tokens=usage.input, output_tokens=usage.output, cached_tokens=usage.cached)
+        self.usage = self.usage.plus(step)
+        data = {"turn": self.usage, "total": self._total.plus(self.usage)}
+        await self._recorder.buffer(NewEvent("usage.updated", data, self.id))
+
+    def take_steers(self) -> list[UserMessage]:
+        """What the user added since the last request; when nothing, the turn may end and takes no more."""
+        steers, self._steers = self._steers, []
+        return steers
+
+    def closing_events(self, status: Status) -> list[NewEvent]:
+        """The ends of all items that have none yet."""
+        items = [self._finished(status)] if self._open else []
+        items += [ended(item, status) for item in self._tools.values()]
+        self._open, self._tools = None, {}
+        return [terminal_event(item) for item in items]
+
+    async def _grow(self, type: str, text: str) -> None:
+        if not text:
+            return
+        if self._open is None or self._open.type != type:
+            await self._close_open("completed")
+            self._open = Item(id=new_id("i"), turn_id=self.id, type=type, status="running", started_at=now())
+            await self._recorder.buffer(NewEvent(f"{type}.started", {"item": self._open}, self.id))
+        for start in range(0, len(text), MAX_PIECE):
+            piece = text[start : start + MAX_PIECE]
+            self._texts.append(piece)
+            await self._recorder.delta(f"{type}.delta", self.id, self._open.id, piece)
+
+    async def _close_open(self, status: Status) -> None:
+        if self._open:
+            event = terminal_event(self._finished(status))
+            self._open = None
+            await self._recorder.buffer(event)
+
+    def _finished(self, status: Status) -> Item:
+        assert self._open is not None
+        item = msgspec.structs.replace(ended(self._open, status), text="".join(self._texts))
+        self._texts = []
+        return item
+
+
+def ended(item: Item, status: Status) -> Item:
+    return msgspec.structs.replace(item, status=status, ended_at=now())
+
+
+def terminal_event(item: Item) -> NewEvent:
+    """The one event that ends an item."""
+    return NewEvent(_TERMINAL[item.type], {"item": item}, item.turn_id)
+
+
+def turn_ended(turn_id: str, reason: EndReason, usage: Usage, error: dict[str, Any] | None) -> NewEvent:
+    data = {"reason": reason, "usage": usage}
+    return NewEvent("turn.ended", {**data, "error": error} if error else data, turn_id)
+
+
+def new_id(prefix: str) -> str:
+    return f"{prefix}-{secrets.token_hex(6)}"
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,570 @@
+"""One chat's session in this process: its queue, its running turn, its lease. The heart of the house.
+
+Every change goes through `lock`, in the order of the requests. State in memory is what the journal says as long as
+this process holds the lease; without it another process may have moved the chat on, which a commit notices (`Stale`)
+and which is then read anew.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
+
+from ..engines import native
+from ..engines.native import TurnRequest
+from ..model.chats import Chat, Prompt
+from ..model.content import STATUS_OF_REASON, Block, EndReason, Item, Turn
+from ..model.events import NewEvent, StoredEvent
+from ..model.failures import Failure, Refused, StorageFailed, invalid
+from ..providers.registry import Registry
+from ..store.leases import LeaseHeld, LeaseLost, Unclosed
+from ..store.store import Stale, Store
+from ..store.turns import unknown_turn
+from . import closure, config, identity
+from .messages import messages_of
+from .recorder import Recorder
+from .running import RunningTurn, new_id, now, turn_ended
+
+logger = logging.getLogger(__name__)
+
+MAX_QUEUED = 256
+"""More waiting prompts than this are a runaway client, not a person."""
+
+CLOSING_WAIT_S = 3.0
+"""How long a write waits for an owner that has said that it is leaving."""
+
+RETRY_STORAGE_S = 1.0
+"""How often a turn that cannot commit its end tries again."""
+
+T = TypeVar("T")
+Delivery = Literal["queue", "steer", "interrupt", "reject"]
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What every session of this process shares."""
+
+    store: Store
+    tasks: TaskGroup
+    providers: Registry
+    defaults: Callable[[str | None], dict[str, Any]]
+    client: Callable[[], str]
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """A prompt as it comes in. `content` is kept already; `replace` names the turn that it stands in for."""
+
+    id: str
+    content: list[Block]
+    delivery: Delivery = "queue"
+    expect_turn_id: str | None = None
+    replace: str | None = None
+    overrides: dict[str, Any] = field(default_factory=dict)
+
+
+class Sent(NamedTuple):
+    disposition: Literal["started", "queued", "steered", "duplicate"]
+    turn_id: str
+    seq: int
+    position: int | None = None
+
+
+class Cancelled(NamedTuple):
+    outcome: Literal["cancelled", "already_ended", "nothing_running"]
+    end_seq: int | None = None
+
+
+class Session:
+    def __init__(self, around: Surroundings, chat: Chat, queue: list[Prompt]) -> None:
+        self._around = around
+        self._store = around.store
+        self.chat = chat
+        self.queue = queue
+        self.turn: RunningTurn | None = None
+        self.lock = anyio.Lock()
+        self.recorder = Recorder(around.store, chat.id, chat.last_seq, around.tasks, around.client)
+        self.deleted = False
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What is in force for this chat now."""
+        project = self.chat.project_path
+        return config.effective(self._around.defaults(project), self.chat.config, project)
+
+    @property
+    def holds_lease(self) -> bool:
+        return self.recorder.generation is not None
+
+    async def send(self, prompt: Incoming) -> Sent:
+        """Start the prompt's turn, queue it, or steer the running turn with it."""
+        return await self._changing(lambda: self._send(prompt))
+
+    async def retry(self, prompt_id: str, turn_id: str | None, here: bool, overrides: dict[str, Any]) -> Sent:
+        """Answer a turn's prompt anew, or go on where an unfinished turn stopped."""
+        return await self._changing(lambda: self._retry(prompt_id, turn_id, here, overrides))
+
+    async def edit(self, prompt_id: str, content: list[Block], revision: int | None) -> None:
+        async def change() -> None:
+            place, prompt = self._waiting(prompt_id, revision)
+            edited = prompt._replace(content=content, revision=prompt.revision + 1)
+            await self._record(_prompt_event("prompt.edited", edited, revision=edited.revision))
+            self.queue[place] = edited
+
+        await self._changing(change)
+
+    async def remove(self, prompt_id: str, revision: int | None) -> None:
+        async def change() -> None:
+            place, prompt = self._waiting(prompt_id, revision)
+            await self._record(_removed(prompt))
+            del self.queue[place]
+            await self._release_if_idle()
+
+        await self._changing(change)
+
+    async def resume_queue(self) -> None:
+        async def change() -> None:
+            if self.chat.queue_paused:
+                await self._record(_queue_event(False, "resumed"))
+                self.chat = self.chat._replace(queue_paused=False)
+            self._advance_soon()
+
+        await self._changing(change)
+
+    async def cancel(self, turn_id: str | None, queue: Literal["pause", "keep", "clear"]) -> Cancelled:
+        """End the running turn; returns once its end is committed."""
+        turn = self.turn
+        if turn is None or (turn_id is not None and turn_id != turn.id):
+            return await self._cancel_nothing(turn_id)
+        async with self.lock:
+            if queue == "clear":
+                await self._clear_queue()
+            elif queue == "pause" and not turn.ending:
+                await self._pause("cancelled")
+        ended_before = turn.ending
+        turn.cancel("cancelled")
+        await turn.done.wait()
+        return Cancelled("already_ended" if ended_before else "cancelled", turn.end_seq)
+
+    async def rename(self, title: str | None) -> int:
+        """Set the title, or let the chat's first words be it again."""
+
+        async def change() -> int:
+            chosen, by = (title, "user") if title is not None else (await self._first_words(), "sidecar")
+            stored = await self._record(NewEvent("chat.renamed", {"title": chosen, "by": by}))
+            self.chat = self.chat._replace(title=chosen, title_by=by)
+            await self._release_if_idle()
+            return stored[-1].seq
+
+        return await self._changing(change)
+
+    async def configure(self, changes: dict[str, Any], project_path: str | None = None) -> int:
+        """Set or clear keys of the chat's own configuration, or bind it to another project."""
+
+        async def change() -> int:
+            changes_ = dict(changes)
+            project = changes_.pop("projectPath", None) or project_path or self.chat.project_path
+            stored_config = config.merged(self.chat.config, changes_)
+            if stored_config == self.chat.config and project == self.chat.project_path:
+                return self.recorder.last_seq
+            self.chat = self.chat._replace(config=stored_config, project_path=project)
+            data = {"config": self.config, "stored": stored_config, "projectPath": project}
+            stored = await self._record(NewEvent("config.updated", data))
+            await self._release_if_idle()
+            return stored[-1].seq
+
+        return await self._changing(change)
+
+    async def append(self, events: list[NewEvent]) -> None:
+        """Bring in events from outside, such as an import's."""
+
+        async def change() -> None:
+            if self.turn:
+                raise _busy()
+            await self._record(*events)
+            await self._release_if_idle()
+            await self.refresh()
+
+        await self._changing(change)
+
+    async def close_crash(self) -> closure.Closure:
+        """Take the chat over from a dead owner and end what it left open."""
+        self.recorder.generation = await self._store.take_lease(self.chat.id, self._around.client())
+        await self.refresh(keep_lease=True)
+        turn = await self._store.running_turn(self.chat.id)
+        closed = closure.close(turn, self.chat.state, bool(self.queue) and not self.chat.queue_paused)
+        if closed.events:
+            await self.recorder.record(*closed.events)
+        await self._release_if_idle()
+        await self.refresh(keep_lease=True)
+        return closed
+
+    async def interrupt(self) -> None:
+        """The sidecar leaves: end the turn, and let waiting prompts wait for a person."""
+        if self.turn:
+            if self.queue and not self.chat.queue_paused:
+                await self._pause("restart")
+            self.turn.cancel("interrupted")
+            await self.turn.done.wait()
+
+    async def end_for_deletion(self) -> None:
+        """Stop everything: the chat is about to be purged."""
+        self.queue = []
+        if self.turn:
+            self.turn.cancel("cancelled")
+            await self.turn.done.wait()
+        await self.recorder.settle()
+
+    def gone(self) -> None:
+        """The chat was purged, here or by another process."""
+        self.deleted = True
+        self.recorder.feed.close()
+
+    async def events_after(self, seq: int, limit: int, max_bytes: int) -> list[StoredEvent]:
+        return await self._store.events_after(self.chat.id, seq, limit, max_bytes)
+
+    async def read_events(self, epoch: str, seq: int, limit: int, max_bytes: int) -> tuple[Chat, list[StoredEvent]]:
+        """Stored events behind a cursor, and the chat as it was when they were read."""
+        return await self._store.read_events(self.chat.id, epoch, seq, limit, max_bytes)
+
+    async def refresh(self, *, keep_lease: bool = False) -> None:
+        """Read the chat anew, as another process may have left it."""
+        if not keep_lease:
+            self.recorder.generation = None
+        snapshot = await self._store.snapshot(self.chat.id, 0, 0)
+        self.chat, self.queue = snapshot.chat, snapshot.queue
+        self.recorder.moved(snapshot.chat.last_seq)
+
+    async def _changing(self, change: Callable[[], Awaitable[T]]) -> T:
+        """Run a change under the lock, again from its start when another process was faster."""
+        deadline = anyio.current_time() + CLOSING_WAIT_S
+        async with self.lock:
+            while True:
+                if self.deleted:
+                    raise identity.deleted(self.chat.key.session_id)
+                try:
+                    return await change()
+                except Stale:
+                    await self.refresh()
+                except Unclosed:
+                    await self.close_crash()
+                except LeaseHeld as held:
+                    if not held.lease.closing or anyio.current_time() > deadline:
+                        raise
+                    await anyio.sleep(0.05)
+
+    async def _record(self, *events: NewEvent) -> list[StoredEvent]:
+        return await self.recorder.record(*events)
+
+    async def _release_if_idle(self) -> None:
+        generation = self.recorder.generation
+        if self.turn is None and not self.queue and generation is not None:
+            self.recorder.generation = None
+            await self._store.release_lease(self.chat.id, generation)
+
+    async def _send(self, prompt: Incoming) -> Sent:
+        known = await self._store.prompt(self.chat.id, prompt.id)
+        if known:
+            return Sent("duplicate", known.turn_id, known.seq)
+        turn = self.turn
+        if prompt.expect_turn_id is not None and (turn is None or turn.id != prompt.expect_turn_id):
+            raise Refused(
+                "precondition_failed",
+                "`expectTurnId` is not the turn that runs now",
+                params={"turnId": turn.id if turn else None},
+            )
+        if prompt.delivery == "interrupt" and turn:
+            turn.cancel("cancelled")
+            await turn.done.wait()
+            turn = self.turn
+        elif turn and (prompt.delivery == "reject" or prompt.replace):
+            raise _busy()
+        if turn and prompt.delivery == "steer" and not turn.ending:
+            return await self._steer(turn, prompt)
+        if prompt.delivery != "interrupt" and (turn or (self.queue and not self.chat.queue_paused)):
+            return await self._enqueue(prompt)
+        rewound = await self._rewound_before(prompt.replace) if prompt.replace else []
+        waiting = Prompt(prompt.id, new_id("t"), prompt.content, prompt.delivery, prompt.overrides)
+        return await self._start(waiting, before=rewound)
+
+    async def _steer(self, turn: RunningTurn, prompt: Incoming) -> Sent:
+        turn.steer(prompt.content)
+        item = _user_item(turn.id, prompt.content)
+        data = {"promptId": prompt.id, "turnId": turn.id, "delivery": "steer", "item": item}
+        stored = await self._record(NewEvent("prompt.accepted", data, turn.id))
+        return Sent("steered", turn.id, stored[-1].seq)
+
+    async def _enqueue(self, prompt: Incoming) -> Sent:
+        if len(self.queue) >= MAX_QUEUED:
+            raise Refused(
+                "overloaded",
+                f"{MAX_QUEUED} prompts wait in this chat already",
+                retryable=True,
+                retry_after_ms=1000,
+                params={"limit": MAX_QUEUED},
+            )
+        position = len(self.queue) + 1
+        waiting = Prompt(prompt.id, new_id("t"), prompt.content, prompt.delivery, prompt.overrides)
+        stored = await self._record(
+            _prompt_event("prompt.queued", waiting, position=position, overrides=prompt.overrides)
+        )
+        self.queue.append(waiting)
+        if self.turn is None:
+            self._advance_soon()
+        return Sent("queued", waiting.turn_id, stored[-1].seq, position)
+
+    async def _start(self, prompt: Prompt, *, before: list[NewEvent], goes_on: Turn | None = None) -> Sent:
+        """Commit the prompt and its turn's start as one, then run the turn."""
+        head = self.chat.head
+        for event in before:
+            head = event.data["head"]
+        model = self._model(prompt.overrides)
+        accepted: dict[str, Any] = {"promptId": prompt.id, "turnId": prompt.turn_id, "delivery": prompt.delivery}
+        if not goes_on:
+            accepted["item"] = _user_item(prompt.turn_id, prompt.content)
+        started = {"promptId": prompt.id, "model": model, "engine": "native", "parentTurnId": head}
+        events = [
+            *before,
+            NewEvent("prompt.accepted", accepted, prompt.turn_id),
+            NewEvent("turn.started", {k: v for k, v in started.items() if v is not None}, prompt.turn_id),
+            NewEvent("chat.state", {"state": "running"}),
+        ]
+        title = _title(prompt.content) if self.chat.title is None else None
+        if title:
+            events.append(NewEvent("chat.renamed", {"title": title, "by": "sidecar"}))
+        stored = await self._record(*events)
+        self.chat = self.chat._replace(
+            head=prompt.turn_id, state="running", title=self.chat.title or title, turns=self.chat.turns + 1, model=model
+        )
+        turn = self.turn = RunningTurn(prompt.turn_id, prompt.id, self.recorder, self.chat.usage)
+        self._around.tasks.start_soon(self._run, turn, prompt, model, goes_on)
+        return Sent("started", turn.id, stored[len(before)].seq)
+
+    def _model(self, overrides: dict[str, Any]) -> str:
+        return str(overrides.get("model") or self.config["model"])
+
+    async def _run(self, turn: RunningTurn, prompt: Prompt, model: str, goes_on: Turn | None) -> None:
+        reason: EndReason = "end_turn"
+        error: Failure | None = None
+        try:
+            with turn.scope:
+                reason = await self._answer(turn, prompt, model, goes_on)
+            if turn.scope.cancelled_caught:
+                reason = turn.cancel_reason
+        except Failure as failure:
+            reason, error = "error", failure
+        except Exception:
+            # A bug ends its turn, never the other chats.
+            logger.exception("a turn failed", extra={"session_id": self.chat.key.session_id})
+            reason, error = "error", Failure("internal_error", "The turn failed inside the sidecar; its log says why")
+        turn.ending = True
+        with anyio.CancelScope(shield=True):
+            await self._finish(turn, reason, error)
+
+    async def _answer(self, turn: RunningTurn, prompt: Prompt, model: str, goes_on: Turn | None) -> EndReason:
+        provider, name = self._around.providers.resolve(model)
+        messages = messages_of([goes_on]) if goes_on else messages_of([], prompt.content)
+        settings = self.config
+        effort = prompt.overrides.get("effort") or settings.get("effort")
+        return await native.run(TurnRequest(provider, name, messages, effort, settings["maxSteps"]), turn)
+
+    async def _finish(self, turn: RunningTurn, reason: EndReason, error: Failure | None) -> None:
+        if isinstance(error, LeaseLost):
+            await self._yield_to_new_owner(turn)
+            return
+        self.recorder.forget_failure()
+        if reason == "error" and self.queue and not self.chat.queue_paused:
+            await self._pause("failed")
+        described = {"message": error.message, "data": error.details()} if error else None
+        events = [
+            *turn.closing_events(STATUS_OF_REASON[reason]),
+            turn_ended(turn.id, reason, turn.usage, described),
+            NewEvent("chat.state", {"state": "idle"}),
+        ]
+        while True:
+            try:
+                stored = await self.recorder.record(*events, release=not self.queue)
+                break
+            except StorageFailed as failure:
+                logger.error("cannot commit the end of a turn", extra={"error": failure.message})
+                await anyio.sleep(RETRY_STORAGE_S)
+            except Failure:
+                await self._yield_to_new_owner(turn)
+                return
+        turn.end_seq = stored[-2].seq
+        self.chat = self.chat._replace(state="idle", usage=self.chat.usage.plus(turn.usage))
+        self._ended(turn)
+
+    async def _yield_to_new_owner(self, turn: RunningTurn) -> None:
+        """Another process took the chat over and has written this turn's end; here it is a reader's now."""
+        self.recorder.forget_failure()
+        await self.refresh()
+        turn.end_seq = self.recorder.last_seq
+        self._ended(turn)
+
+    def _ended(self, turn: RunningTurn) -> None:
+        self.turn = None
+        turn.done.set()
+        self._advance_soon()
+
+    def _advance_soon(self) -> None:
+        if self.queue and not self.chat.queue_paused and self.turn is None:
+            self._around.tasks.start_soon(self._advance)
+
+    async def _advance(self) -> None:
+        """Start the next waiting prompt."""
+
+        async def change() -> None:
+            if self.turn is None and self.queue and not self.chat.queue_paused and not self.deleted:
+                prompt = self.queue[0]
+                await self._start(prompt, before=[])
+                self.queue.remove(prompt)
+
+        try:
+            await self._changing(change)
+        except Failure as failure:
+            logger.error("a waiting prompt could not start", extra={"error": failure.message})
+
+    async def _retry(self, prompt_id: str, turn_id: str | None, here: bool, overrides: dict[str, Any]) -> Sent:
+        known = await self._store.prompt(self.chat.id, prompt_id)
+        if known:
+            return Sent("duplicate", known.turn_id, known.seq)
+        if self.turn:
+            raise _busy()
+        old = await self._turn_to_retry(turn_id)
+        prompt = Prompt(prompt_id, new_id("t"), [], "queue", overrides)
+        if here:
+            if old.id != self.chat.head or old.status not in ("interrupted", "cancelled", "failed"):
+                raise Refused(
+                    "precondition_failed",
+                    "Only the last turn can go on, and only one that was interrupted, was cancelled or failed",
+                    params={"turnId": old.id, "status": old.status},
+                )
+            return await self._start(prompt, before=[], goes_on=await self._unfinished(old))
+        said = await self._unfinished(old)
+        content = next((item.content for item in said.items if item.type == "user" and item.content), [])
+        before = await self._rewound_before(said.id)
+        return await self._start(prompt._replace(content=content), before=before)
+
+    async def _turn_to_retry(self, turn_id: str | None) -> Turn:
+        wanted = turn_id or self.chat.head
+        if wanted is None:
+            raise Refused("not_found", "This chat has no turn to retry")
+        turn = await self._store.turn(self.chat.id, wanted)
+        if turn is None or turn.hidden:
+            raise unknown_turn(wanted)
+        return turn
+
+    async def _unfinished(self, turn: Turn) -> Turn:
+        """The turn together with the earlier ones that it only went on with: what was said since the prompt."""
+        while not any(item.type == "user" for item in turn.items) and turn.parent_turn_id:
+            earlier = await self._store.turn(self.chat.id, turn.parent_turn_id)
+            assert earlier is not None
+            turn = Turn(
+                id=earlier.id,
+                prompt_id=earlier.prompt_id,
+                items=[*earlier.items, *turn.items],
+                status=turn.status,
+                model=turn.model,
+                engine=turn.engine,
+                started_at=earlier.started_at,
+                parent_turn_id=earlier.parent_turn_id,
+            )
+        return turn
+
+    async def _rewound_before(self, turn_id: str) -> list[NewEvent]:
+        """The event that hides a turn and all after it."""
+        hidden = await self._store.visible_from(self.chat.id, turn_id)
+        turn = await self._store.turn(self.chat.id, turn_id)
+        if not hidden or turn is None:
+            raise unknown_turn(turn_id)
+        return [NewEvent("chat.rewound", {"head": turn.parent_turn_id, "hidden": hidden})]
+
+    async def _cancel_nothing(self, turn_id: str | None) -> Cancelled:
+        snapshot = await self._store.snapshot(self.chat.id, 0, 0)
+        if turn_id is not None:
+            turn = await self._store.turn(self.chat.id, turn_id)
+            if turn is None:
+                waiting = any(prompt.turn_id == turn_id for prompt in self.queue)
+                raise invalid("turnId", "a turn that runs; use prompt/remove") if waiting else unknown_turn(turn_id)
+            if turn.status != "running":
+                return Cancelled("already_ended")
+        lease = snapshot.lease
+        if lease and self._store.other_holder(lease) and snapshot.chat.state != "idle":
+            raise LeaseHeld(lease)
+        return Cancelled("nothing_running")
+
+    async def _clear_queue(self) -> None:
+        if self.queue:
+            await self._record(*[_removed(prompt) for prompt in self.queue])
+            self.queue = []
+
+    async def _pause(self, reason: str) -> None:
+        if self.queue and not self.chat.queue_paused:
+            await self._record(_queue_event(True, reason))
+            self.chat = self.chat._replace(queue_paused=True)
+
+    def _waiting(self, prompt_id: str, revision: int | None) -> tuple[int, Prompt]:
+        for place, prompt in enumerate(self.queue):
+            if prompt.id == prompt_id:
+                if revision is not None and revision != prompt.revision:
+                    raise Refused(
+                        "precondition_failed",
+                        "`revision`: the prompt was changed since",
+                        params={"revision": prompt.revision},
+                    )
+                return place, prompt
+        raise Refused("not_found", f"No prompt {prompt_id!r} waits in this chat", params={"promptId": prompt_id})
+
+    async def _first_words(self) -> str | None:
+        _, page = await self._store.history(self.chat.id, after="turn.0", limit=1, max_bytes=1)
+        items = page.turns[0].items if page.turns else []
+        return next((_title(item.content) for item in items if item.type == "user" and item.content), None)
+
+
+def _busy() -> Refused:
+    return Refused("turn_in_progress", "A turn is running in this chat", retryable=True, action="retry")
+
+
+def _user_item(turn_id: str, content: list[Block]) -> Item:
+    text = "".join(block.text or "" for block in content if block.type == "text")
+    at = now()
+    return Item(
+        id=new_id("i"),
+        turn_id=turn_id,
+        type="user",
+        status="completed",
+        started_at=at,
+        ended_at=at,
+        text=text,
+        content=content,
+    )
+
+
+def _prompt_event(type: str, prompt: Prompt, **more: Any) -> NewEvent:
+    data = {"promptId": prompt.id, "turnId": prompt.turn_id, "delivery": prompt.delivery, "content": prompt.content}
+    return NewEvent(type, {**data, **more})
+
+
+def _removed(prompt: Prompt) -> NewEvent:
+    return NewEvent("prompt.removed", {"promptId": prompt.id, "turnId": prompt.turn_id})
+
+
+def _queue_event(paused: bool, reason: str) -> NewEvent:
+    return NewEvent("queue.updated", {"paused": paused, "reason": reason})
+
+
+def _title(content: list[Block]) -> str | None:
+    """The first words of a prompt, as a person would shorten it."""
+    words = " ".join(block.text or "" for block in content if block.type == "text")[:400].split()
+    title = ""
+    for word in words:
+        if len(title) + len(word) > 60:
+            return (title or word[:60]).rstrip() + "…"
+        title += word + " "
+    return title.strip() or None

@@ -1,0 +1,151 @@
+"""Chats in and out: an export that imports as it was, Markdown for people, and plain turns from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from ..model.chats import Chat
+from ..model.content import Item, Turn
+from ..model.events import encode
+from ..model.failures import Refused, invalid
+from ..store import Store
+from .chats import Address, Chats
+from .history_import import Imported, parse, to_events
+from .session import Session
+
+MAX_INLINE_BYTES = 24 * 1024 * 1024
+"""What surely fits into a frame once it is a JSON string; more goes to a file."""
+
+
+class Exported(NamedTuple):
+    turns: int
+    size: int
+    path: str | None
+    text: str | None
+
+
+async def export(
+    store: Store, session: Session, format: Literal["jsonl", "markdown"], path: str | None
+) -> Exported:
+    """The whole chat, hidden turns too, to a file or inline."""
+    chat, turns = await store.all_turns(session.chat.id)
+    lines = _markdown(chat, turns) if format == "markdown" else [line async for line in _jsonl(store, chat, turns)]
+    data = "\n".join([*lines, ""]).encode()
+    if path is not None:
+        await anyio.to_thread.run_sync(_write, _absolute(path), data)
+        return Exported(len(turns), len(data), path, None)
+    if len(data) > MAX_INLINE_BYTES:
+        raise Refused(
+            "message_too_large",
+            f"The export has {len(data)} bytes: give `path` to write it to a file",
+            params={"size": len(data), "field": "path"},
+        )
+    return Exported(len(turns), len(data), None, data.decode())
+
+
+async def read_source(path: str | None, data: str | None) -> str:
+    """The text that is to be imported."""
+    if (path is None) == (data is None):
+        raise invalid("path", "exactly one of `path` and `data`")
+    if data is not None:
+        return data
+    assert path is not None
+    return await anyio.to_thread.run_sync(_read, _absolute(path))
+
+
+async def import_into(chats: Chats, address: Address, source: str, append: bool) -> tuple[Session, Imported]:
+    """Make a chat of what was read; into one that has turns only when asked to append."""
+    imported = await anyio.to_thread.run_sync(parse, source)
+    opened = await chats.open(address, create=True)
+    session = opened.session
+    if session.chat.turns and not append:
+        raise Refused(
+            "already_exists",
+            "The chat has turns: import with append: true, or into another chat",
+            params={"sessionId": session.chat.key.session_id, "field": "append"},
+        )
+    for blob in imported.blobs:
+        await chats.store.put_blob(blob.data, blob.mime_type, blob.name)
+    await session.append(to_events(imported, session.chat, renumber=append))
+    return session, imported
+
+
+async def _jsonl(store: Store, chat: Chat, turns: list[Turn]) -> Any:
+    header = {"sidecar": "chat", "version": 1, "title": chat.title, "titleBy": chat.title_by, "head": chat.head}
+    yield encode({**header, "config": chat.config}).decode()
+    for id in _blob_ids(turns):
+        info, data = await store.read_blob(id, 0, 2**31 - 1)
+        blob = {"id": id, "mimeType": info.mime_type, "name": info.name, "data": base64.b64encode(data).decode()}
+        yield encode({"blob": blob}).decode()
+    for turn in turns:
+        yield encode({"turn": msgspec.structs.replace(turn, siblings=[])}).decode()
+
+
+def _blob_ids(turns: list[Turn]) -> list[str]:
+    found = (
+        block.blob_id for turn in turns for item in turn.items for block in item.content or [] if block.blob_id
+    )
+    return list(dict.fromkeys(found))
+
+
+def _markdown(chat: Chat, turns: list[Turn]) -> list[str]:
+    lines = [f"# {chat.title or chat.key.value}"]
+    for turn in turns:
+        if not turn.hidden:
+            for item in turn.items:
+                lines += _markdown_item(item)
+    return lines
+
+
+def _markdown_item(item: Item) -> Iterator[str]:
+    headings = {"user": item.name or "You", "message": "Assistant", "thought": "Thinking"}
+    yield ""
+    yield f"## {headings.get(item.type, item.title or item.type)}"
+    yield ""
+    if item.status not in ("completed", "running"):
+        yield f"*({item.status})*"
+    yield item.text or (item.output or {}).get("text") or ""
+    for block in item.content or []:
+        if block.type != "text":
+            yield f"- {block.type}: {block.name or block.uri or block.blob_id}"
+
+
+def _absolute(path: str) -> str:
+    if not os.path.isabs(path) or "\0" in path:
+        raise invalid("path", "an absolute path")
+    return path
+
+
+def _write(path: str, data: bytes) -> None:
+    """Put the whole file in place at once; a reader never sees half of it."""
+    partial = f"{path}.{os.getpid()}.part"
+    try:
+        fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with open(fd, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(fd)
+            os.replace(partial, path)
+        except BaseException:
+            os.unlink(partial)
+            raise
+    except OSError as error:
+        raise Refused("invalid_params", f"`path`: {path}: {error.strerror}", params={"field": "path"}) from error
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            return file.read()
+    except OSError as error:
+        raise Refused("invalid_params", f"`path`: {path}: {error.strerror}", params={"field": "path"}) from error
+    except UnicodeDecodeError as error:
+        raise invalid("path", f"a file in UTF-8 ({error.reason} at byte {error.start})") from error

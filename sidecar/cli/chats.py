@@ -1,0 +1,77 @@
+"""`sidecar chats` and `sidecar show`: what there is, and what was said."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import Namespace
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from sidecar_client import Chat, Sidecar
+from sidecar_protocol.messages import ChatSummary, Turn
+
+from .client import find_chat, run
+from .drawing import TurnWriter
+from .errors import Failed
+
+PAGE = 200
+"""Chats or turns asked for at a time."""
+
+
+def list_chats(options: Namespace) -> int:
+    found = run(options, lambda app: _all_chats(app, options.archived, options.query))
+    if not found:
+        print("There are no such chats." if options.query or options.archived else "There are no chats yet.")
+        return 0
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("chat", "title", "turns", "last"):
+        table.add_column(column, no_wrap=True, overflow="fold" if column == "chat" else "ellipsis")
+    for each in found:
+        table.add_row(*(Text(cell) for cell in _row(each)))
+    Console(highlight=False, soft_wrap=not sys.stdout.isatty()).print(table)
+    return 0
+
+
+def show_chat(options: Namespace) -> int:
+    if options.turns is not None and options.turns < 1:
+        raise Failed(f"--turns: {options.turns} is less than 1; give how many of the last turns to show.")
+
+    async def read(app: Sidecar) -> list[Turn]:
+        return await last_turns(await find_chat(app, options.chat), options.turns)
+
+    writer = TurnWriter(Console(highlight=False))
+    for turn in run(options, read):
+        writer.write(turn)
+    return 0
+
+
+async def last_turns(chat: Chat, count: int | None) -> list[Turn]:
+    """The newest `count` turns, oldest first; all without a count."""
+    turns: list[Turn] = []
+    before: str | None = None
+    while count is None or len(turns) < count:
+        wanted = PAGE if count is None else min(PAGE, count - len(turns))
+        page = await chat.history(before=before, limit=wanted)
+        turns = page.turns + turns
+        before = page.before
+        if before is None or not page.turns:
+            break
+    return turns
+
+
+async def _all_chats(app: Sidecar, archived: bool, query: str | None) -> list[ChatSummary]:
+    found: list[ChatSummary] = []
+    cursor: str | None = None
+    while True:
+        page = await app.chats(archived=archived, query=query, cursor=cursor, limit=PAGE)
+        found += page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+def _row(each: ChatSummary) -> tuple[str, str, str, str]:
+    last = time.strftime("%Y-%m-%d %H:%M", time.localtime(each.last_activity / 1000))
+    return each.chat_id or each.session_id, each.title or each.preview or "", str(each.turns), last

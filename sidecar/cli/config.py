@@ -1,0 +1,74 @@
+"""`sidecar config`: every setting with its origin, and how to change one. The values are the sidecar's."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from argparse import Namespace
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from sidecar_client import Sidecar
+from sidecar_protocol.messages import SettingsReadResult, SettingValue
+
+from .client import folder, run
+
+
+def show(options: Namespace) -> int:
+    project = folder(getattr(options, "project", None), "--project")
+    found = run(options, lambda app: app.settings(project))
+    _print_values(found)
+    return 0
+
+
+def set_value(options: Namespace) -> int:
+    return _write(options, as_toml(options.value))
+
+
+def unset_value(options: Namespace) -> int:
+    return _write(options, None)
+
+
+def as_toml(text: str) -> Any:
+    """`text` as a TOML value: true, 3, "x", [1, 2]; what is none of them is taken as the text it is."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _write(options: Namespace, value: Any) -> int:
+    project = folder(getattr(options, "project", None), "--project")
+    params: dict[str, Any] = {"scope": "project" if project else "user", "set": {options.key: value}}
+    if project:
+        params["projectPath"] = project
+
+    async def change(app: Sidecar) -> SettingsReadResult:
+        result: SettingsReadResult = await app.call("settings/write", params)
+        return result
+
+    written = run(options, change)
+    now = written.values.get(options.key)
+    print(f"{options.key} = {_value(now)}  ({_file(written)})" if now else f"{options.key} is unset.")
+    return 0
+
+
+def _file(result: SettingsReadResult) -> str:
+    return f"in {result.path}" if result.path else "written"
+
+
+def _value(setting: SettingValue) -> str:
+    return "none" if setting.value is None else json.dumps(setting.value, ensure_ascii=False)
+
+
+def _print_values(found: SettingsReadResult) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    table = Table(box=None, pad_edge=False)
+    for column in ("key", "value", "from"):
+        table.add_column(column, no_wrap=True)
+    for key, setting in found.values.items():
+        table.add_row(key, _value(setting), setting.layer)
+    console.print(table)
+    for warning in found.warnings:
+        console.print(f"warning: {warning}", style="yellow", markup=False)

@@ -1,0 +1,158 @@
+"""How an answer appears while it streams: as it is for files and pipes, as Markdown on a terminal.
+
+A painter is entered for one turn and given its events. It knows nothing of where they come from.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+from typing import Protocol, Self, TextIO
+
+from markdown_it import MarkdownIt
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.live import Live
+from rich.segment import Segment
+from rich.spinner import Spinner
+from rich.text import Text
+from sidecar_client import Event
+
+from .drawing import markdown
+
+REFRESHES_PER_SECOND = 12
+"""Fast enough to look continuous, slow enough for a terminal at the end of a slow line."""
+
+MAX_LIVE_CHARACTERS = 8 * 1024
+"""An unfinished block longer than this is shown by its end and as plain text: drawing Markdown takes time."""
+
+_parse = MarkdownIt("commonmark").enable("table").parse
+
+
+class Painter(Protocol):
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc_info: object) -> None: ...
+
+    def take(self, event: Event) -> None: ...
+
+
+class PlainPainter:
+    """The text of the answer exactly, and a newline at its end."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = out or sys.stdout
+        self._last = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._last and not self._last.endswith("\n"):
+            self._write("\n")
+
+    def take(self, event: Event) -> None:
+        if event.type == "message.started" and self._last:
+            self._write("\n\n")
+        elif event.type == "message.delta" and event.text:
+            self._last = event.text
+            self._write(event.text)
+
+    def _write(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()
+
+
+class MarkdownPainter:
+    """Finished blocks are printed for good, into the scrollback; only the unfinished one is redrawn."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._pending = ""
+        self._printed = False
+        self._settled_at = 0.0
+        self._status = "thinking"
+        self._live = Live(
+            console=console,
+            get_renderable=self._draw,
+            refresh_per_second=REFRESHES_PER_SECOND,
+            transient=True,
+            vertical_overflow="crop",
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._live.stop()
+        self._print(self._pending)
+        self._pending = ""
+
+    def take(self, event: Event) -> None:
+        if event.type == "message.started":
+            self._settle(final=True)
+        elif event.type == "message.delta":
+            self._pending += event.text
+            self._settle()
+        elif event.type == "tool.started" and event.item is not None:
+            self._settle(final=True)
+            self._status = event.item.title or event.item.name or "working"
+        elif event.type == "error":
+            self._status = f"retrying: {event.data.get('message', '')}"
+
+    def _settle(self, final: bool = False) -> None:
+        """Print what can no longer change. At most once a frame, as the whole unfinished block is parsed."""
+        now = time.monotonic()
+        if not final and now - self._settled_at < 1 / REFRESHES_PER_SECOND:
+            return
+        self._settled_at = now
+        finished, rest = (self._pending, "") if final else split_finished(self._pending)
+        # The pending text changes first, or a refresh in between would show the block twice.
+        self._pending = rest
+        self._print(finished)
+
+    def _print(self, text: str) -> None:
+        if text.strip():
+            if self._printed:
+                self._console.print()
+            self._console.print(markdown(text))
+            self._printed = True
+
+    def _draw(self) -> RenderableType:
+        text = self._pending
+        if not text.strip():
+            return Spinner("dots", Text(self._status, style="dim"))
+        return _Tail(text, self._printed)
+
+
+class _Tail:
+    """The end of an unfinished block, as much of it as the screen holds."""
+
+    def __init__(self, text: str, gap: bool) -> None:
+        self._text = text
+        self._gap = gap
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        long = len(self._text) > MAX_LIVE_CHARACTERS
+        block = Text(self._text[-MAX_LIVE_CHARACTERS:]) if long else markdown(self._text)
+        lines: list[list[Segment]] = console.render_lines(block, options.update(height=None), pad=False)
+        if self._gap:
+            lines.insert(0, [])
+        yield from _joined(lines[-max(1, console.height - 2) :])
+
+
+def split_finished(text: str) -> tuple[str, str]:
+    """The blocks that no further text can change, and the rest: the last block may always go on."""
+    starts = [token.map[0] for token in _parse(text) if token.level == 0 and token.map and token.nesting >= 0]
+    if len(starts) < 2:
+        return "", text
+    lines = text.splitlines(keepends=True)
+    return "".join(lines[: starts[-1]]), "".join(lines[starts[-1] :])
+
+
+def _joined(lines: Iterable[list[Segment]]) -> Iterable[Segment]:
+    for number, line in enumerate(lines):
+        if number:
+            yield Segment.line()
+        yield from line

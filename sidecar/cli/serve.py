@@ -1,0 +1,12 @@
+"""`sidecar serve` when its options needed explaining: hands them to the door. Knows nothing of serving."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+
+def serve_options(options: Namespace) -> int:
+    from sidecar.door import ServeOptions, serve
+
+    given = {name: getattr(options, name, None) for name in ("data_dir", "config", "log_level", "chat_id")}
+    return serve(ServeOptions(framing=options.framing, **given))

@@ -1,0 +1,162 @@
+"""`sidecar chat`: one question, piped lines, or a conversation. Joins the terminal to the client.
+
+The main thread belongs to the terminal (it reads lines and gets Ctrl-C); the client's event loop runs in a
+thread beside it. That way a line editor works as usual and an interrupt is never lost in a blocked loop.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from typing import TextIO
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from rich.console import Console
+from sidecar_client import Answer, Chat, Sidecar
+
+from .client import folder, open_chat, spawn
+from .drawing import ending
+from .errors import Failed
+from .painters import MarkdownPainter, Painter, PlainPainter
+
+INTERRUPT_POLL_SECONDS = 0.2
+"""On Windows an interrupt is seen only between two waits."""
+
+EXIT_CODES = {"error": 1, "interrupted": 1, "cancelled": 130}
+
+Ask = Callable[[Chat], Answer]
+
+
+def talk(options: Namespace) -> int:
+    project = folder(options.project, "--project")
+    piped = None if sys.stdin is None or sys.stdin.isatty() else _utf8(sys.stdin)
+    question = _question(options.question, piped)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(spawn(options)) as app:
+        line = Line(portal, app, options.chat or fresh_id(), project)
+        if question is not None:
+            return _report(line.ask(lambda chat: chat.prompt(question, commands="off")))
+        if piped is not None:
+            return _answer_lines(line, piped)
+        from .terminal import Terminal
+
+        return Terminal(line, options).run()
+
+
+class Line:
+    """A chat as the main thread sees it: ask, wait, interrupt. The chat is opened when it is first needed."""
+
+    def __init__(self, portal: BlockingPortal, app: Sidecar, name: str, project: str | None) -> None:
+        self.name = name
+        self.console = Console(highlight=False)
+        self.app = app
+        self.call = portal.call
+        self._portal = portal
+        self._project = project
+        self._chat: Chat | None = None
+
+    @property
+    def opened(self) -> bool:
+        return self._chat is not None
+
+    @property
+    def chat(self) -> Chat:
+        if self._chat is None:
+            self._chat = self._portal.call(open_chat, self.app, self.name, RECENT_TURNS, self._project)
+        return self._chat
+
+    def start_over(self) -> None:
+        """The next prompt begins another chat."""
+        self.name, self._chat = fresh_id(), None
+
+    def ask(self, make: Ask) -> Answer:
+        """Show an answer as it streams, to its end. Ctrl-C cancels the turn; a second one leaves."""
+        turn = _Turn(self.chat, make, self._painter())
+        playing: Future[Answer] = self._portal.start_task_soon(turn.play)
+        try:
+            return _result(playing)
+        except KeyboardInterrupt:
+            self._portal.start_task_soon(turn.cancel)
+            return _result(playing)
+
+    def _painter(self) -> Painter:
+        if self.console.is_terminal and not self.console.is_dumb_terminal:
+            return MarkdownPainter(self.console)
+        return PlainPainter(_utf8(sys.stdout))
+
+
+class _Turn:
+    """One answer in the loop's thread."""
+
+    def __init__(self, chat: Chat, make: Ask, painter: Painter) -> None:
+        self._chat = chat
+        self._make = make
+        self._painter = painter
+        self._answer: Answer | None = None
+
+    async def play(self) -> Answer:
+        async with self._make(self._chat) as self._answer:
+            with self._painter as painter:
+                async for event in self._answer:
+                    painter.take(event)
+            return self._answer
+
+    async def cancel(self) -> None:
+        if self._answer is not None:
+            await self._answer.cancel()
+
+
+RECENT_TURNS = 3
+"""How many turns are shown of a chat that is gone on with."""
+
+
+def fresh_id() -> str:
+    return f"terminal-{time.strftime('%Y%m%d')}-{secrets.token_hex(3)}"
+
+
+def _result(playing: Future[Answer]) -> Answer:
+    while not playing.done():
+        wait([playing], timeout=INTERRUPT_POLL_SECONDS)
+    return playing.result()
+
+
+def _question(given: str | None, piped: TextIO | None) -> str | None:
+    """What to ask; text that comes through a pipe is put below a question."""
+    if given is None:
+        return None
+    if not given.strip():
+        raise Failed("question: it is empty; give some text, or none at all for a conversation.")
+    context = piped.read().rstrip("\n") if piped is not None else ""
+    return f"{given}\n\n{context}" if context.strip() else given
+
+
+def _answer_lines(line: Line, piped: TextIO) -> int:
+    code = 0
+    for text in piped:
+        if prompt := text.rstrip("\r\n").strip():
+            code = max(code, _report(_ask_plainly(line, prompt)))
+    return code
+
+
+def _ask_plainly(line: Line, prompt: str) -> Answer:
+    return line.ask(lambda chat: chat.prompt(prompt, commands="off"))
+
+
+def _report(answer: Answer) -> int:
+    """The exit code; a word on stderr when the turn did not end as usual."""
+    sys.stdout.flush()
+    ended = answer.ended
+    if note := ending(answer.reason, ended.error if ended else None):
+        print(f"sidecar: {note}", file=sys.stderr)
+    return EXIT_CODES.get(answer.reason or "", 0)
+
+
+def _utf8(stream: TextIO) -> TextIO:
+    """The same stream, without a locale in which half the world's text is an error."""
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None and not stream.isatty():
+        reconfigure(encoding="utf-8", errors="replace")
+    return stream

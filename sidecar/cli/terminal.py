@@ -1,0 +1,146 @@
+"""The conversation in a terminal: reads lines, obeys slash commands, shows answers. Asking is `talk`'s."""
+
+from __future__ import annotations
+
+import shlex
+from argparse import Namespace
+from types import ModuleType
+from typing import Literal
+
+from rich.text import Text
+from sidecar_client import Answer, RpcError, TurnFailed
+from sidecar_protocol.messages import Turn
+
+from . import slash
+from .chats import last_turns
+from .drawing import PROMPT_MARK, TurnWriter, ending, prompt_text
+from .errors import explain
+from .talk import Ask, Line
+
+HISTORY_TURNS = 20
+
+
+class Terminal:
+    """One conversation, which may move on to another chat with `/new`."""
+
+    def __init__(self, line: Line, options: Namespace) -> None:
+        self._line = line
+        self._options = options
+        self._console = line.console
+        self._editor = _line_editor()
+
+    def run(self) -> int:
+        if self._options.chat is not None:
+            self._resume()
+        self._console.print(
+            Text("/help lists the commands, Ctrl-C cancels an answer, Ctrl-D leaves.", style="dim")
+        )
+        while (text := self._read()) is not None:
+            if text.strip() and not self._obey(text.strip()):
+                break
+        if self._line.opened:
+            self._say(f"To go on: {self._resume_command()}", "dim")
+        return 0
+
+    def _read(self) -> str | None:
+        """The next line; None when the user leaves."""
+        try:
+            return input(PROMPT_MARK)
+        except (EOFError, KeyboardInterrupt):
+            print()
+            return None
+
+    def _obey(self, text: str) -> bool:
+        """Do what a line says; False to leave. An error is told and the conversation goes on."""
+        try:
+            command, rest = slash.read(text)
+            if command == "quit":
+                return False
+            if command is None:
+                self._ask(lambda chat: chat.prompt(rest, commands="off"))
+            else:
+                getattr(self, f"_do_{command}")(rest)
+        except slash.Unknown as error:
+            self._say(str(error), "red")
+        except (RpcError, TurnFailed) as error:
+            self._say(f"error: {explain(error)}", "red")
+        return True
+
+    def _ask(self, make: Ask) -> None:
+        self._console.print()
+        self._tell_end(self._line.ask(make))
+        self._console.print()
+
+    def _tell_end(self, answer: Answer) -> None:
+        error = answer.ended.error if answer.ended else None
+        if note := ending(answer.reason, error):
+            self._say(note, "red" if error else "yellow")
+        if answer.reason in ("interrupted", "error"):
+            self._say("/retry here goes on, /retry begins anew", "dim")
+
+    def _do_help(self, rest: str) -> None:
+        for line in slash.help_lines():
+            self._say(line)
+
+    def _do_new(self, rest: str) -> None:
+        if self._line.opened:
+            self._say(f"To go on with the last one: {self._resume_command()}", "dim")
+        self._line.start_over()
+        self._say("A new chat.", "dim")
+
+    def _do_retry(self, rest: str) -> None:
+        start: Literal["start", "here"] = "here" if rest == "here" else "start"
+        self._ask(lambda chat: chat.retry(start=start))
+
+    def _do_history(self, rest: str) -> None:
+        count = int(rest) if rest.isdecimal() and int(rest) else HISTORY_TURNS
+        for turn in self._line.call(last_turns, self._line.chat, count):
+            TurnWriter(self._console).write(turn)
+
+    def _do_title(self, rest: str) -> None:
+        changed = self._line.call(self._line.chat.rename, rest or None)
+        self._say(f"The title is {changed.title!r}." if changed.title else "The title is automatic.", "dim")
+
+    def _do_model(self, rest: str) -> None:
+        if rest:
+            config = self._line.call(lambda: self._line.chat.configure(model=rest))
+            self._say(f"The model is {config.get('model', rest)}.", "dim")
+            return
+        present = self._line.chat.opened.config.get("model")
+        for model in self._line.call(self._line.app.models):
+            mark = "*" if model.id == present else " "
+            self._say(f"{mark} {model.id:<24} {model.name}{'' if model.available else f' ({model.reason})'}")
+
+    def _resume(self) -> None:
+        chat = self._line.chat
+        for turn in chat.turns:
+            TurnWriter(self._console).write(turn)
+            self._remember(turn)
+        if chat.status == "created":
+            self._say(f"A new chat, {self._line.name}.", "dim")
+        if chat.access == "reader":
+            self._say("Another process answers this chat; you can read along.", "yellow")
+
+    def _remember(self, turn: Turn) -> None:
+        if self._editor is not None:
+            self._editor.add_history(prompt_text(turn))
+
+    def _resume_command(self) -> str:
+        where = getattr(self._options, "data_dir", None)
+        folder = ["--data-dir", where] if where else []
+        return shlex.join(["sidecar", "chat", "--chat", self._line.name, *folder])
+
+    def _say(self, text: str, style: str = "") -> None:
+        self._console.print(Text(text, style=style), soft_wrap=True)
+
+
+def _line_editor() -> ModuleType | None:
+    """`readline`, where there is one: importing it is what makes `input` edit lines and keep a history."""
+    try:
+        import readline
+    except ImportError:
+        return None
+    readline.set_completer_delims("")
+    readline.set_completer(slash.completer(readline.get_line_buffer))
+    readline.parse_and_bind("tab: complete")
+    return readline

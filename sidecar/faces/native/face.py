@@ -1,0 +1,87 @@
+"""One connection in the native dialect: its greeting, what it follows, and the table of its handlers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from anyio.abc import TaskGroup
+
+from sidecar_protocol import messages as m
+from sidecar_protocol.catalog import VERSIONS, Method
+from sidecar_protocol.errors import RpcError
+from sidecar_protocol.messages.base import Empty
+from sidecar_protocol.peer import Call
+
+from ...chat.chats import Chats
+from ...rpc.dispatch import Dispatcher, Handler
+from ...rpc.wire import Wire
+from .attachments import Attachments
+from .chats import ChatHandlers
+from .prompts import PromptHandlers
+from .system import System, SystemHandlers
+
+
+@dataclass(frozen=True)
+class Greeter:
+    """What the connection's own methods ask of the process."""
+
+    hello: Callable[[], dict[str, Any]]
+    ping: Callable[[], dict[str, Any]]
+    greeted: Callable[[m.InitializeParams], None]
+    shutdown: Callable[[int], Awaitable[m.ShutdownResult]]
+
+
+class NativeFace:
+    def __init__(
+        self, ready: Callable[[], Awaitable[Chats]], system: System, greeter: Greeter, wire: Wire, tasks: TaskGroup
+    ) -> None:
+        self._greeter = greeter
+        self._greeting: m.InitializeParams | None = None
+        self._attachments = Attachments(wire, tasks)
+        chats = ChatHandlers(ready, self._attachments)
+        prompts = PromptHandlers(ready, self._attachments)
+        self.dispatcher = Dispatcher(
+            {**self._own(), **chats.table(), **prompts.table(), **SystemHandlers(ready, system).table()}, self._admit
+        )
+
+    def greet(self, params: m.InitializeParams) -> None:
+        """The client has said who it is, here or at the door."""
+        self._greeting = params
+        self._attachments.delta_ms = params.delta_ms
+        self._greeter.greeted(params)
+
+    def _own(self) -> Mapping[str, Handler]:
+        return {
+            "initialize": self._initialize,
+            "ping": self._ping,
+            "rpc.discover": self._discover,
+            "shutdown": self._shutdown,
+        }
+
+    def _admit(self, method: Method) -> None:
+        if self._greeting is None and not method.early:
+            raise RpcError.named("not_initialized", "Send `initialize` first")
+
+    async def _initialize(self, call: Call, params: m.InitializeParams) -> dict[str, Any]:
+        if self._greeting is not None:
+            raise RpcError.named("already_initialized", "`initialize` was answered before")
+        if not set(params.versions) & set(VERSIONS):
+            message = f"`versions`: this sidecar speaks {VERSIONS}"
+            raise RpcError.named("unsupported_version", message, params={"supported": VERSIONS}, supported=VERSIONS)
+        if params.delta_ms < 0 or (params.process_id is not None and params.process_id < 1):
+            raise RpcError.named("invalid_params", "`deltaMs` and `processId` must not be negative")
+        self.greet(params)
+        return self._greeter.hello()
+
+    async def _ping(self, call: Call, params: Empty) -> dict[str, Any]:
+        return self._greeter.ping()
+
+    async def _discover(self, call: Call, params: Empty) -> dict[str, Any]:
+        from sidecar_protocol.export import openrpc
+
+        return openrpc()
+
+    async def _shutdown(self, call: Call, params: m.ShutdownParams) -> m.ShutdownResult:
+        return await self._greeter.shutdown(params.grace_ms)

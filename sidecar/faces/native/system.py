@@ -1,0 +1,161 @@
+"""Handlers of what belongs to no single chat: blobs, models, settings, trust, statistics, the doctor."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+import anyio
+
+from sidecar_protocol import messages as m
+from sidecar_protocol.messages.base import Empty
+from sidecar_protocol.peer import Call
+
+from ...chat.chats import Chats
+from ...chat.content import MAX_ATTACHED_BYTES, decoded
+from ...doctor import Check
+from ...chat.identity import real_project
+from ...model.failures import Failure, invalid
+from ...providers.base import ModelEntry
+from ...rpc.dispatch import Handler
+from ...settings import Settings, SettingsConflict, SettingsError
+from .wire import address_of, as_wire
+
+
+class System(Protocol):
+    """What the process offers beside its chats."""
+
+    def settings(self, project: str | None) -> Settings: ...
+    def read_scope(self, scope: str, project: str | None) -> dict[str, Any]: ...
+    def write_settings(
+        self, scope: str, project: str | None, changes: dict[str, Any], expected_version: str | None
+    ) -> None: ...
+    def models(self) -> list[ModelEntry]: ...
+    async def checks(self) -> list[Check]: ...
+    async def report(self, path: str, redact: bool) -> list[str]: ...
+
+
+class SystemHandlers:
+    def __init__(self, ready: Callable[[], Awaitable[Chats]], system: System) -> None:
+        self._ready = ready
+        self._system = system
+
+    def table(self) -> Mapping[str, Handler]:
+        return {
+            "blob/put": self._put_blob,
+            "blob/read": self._read_blob,
+            "models/list": self._models,
+            "settings/read": self._read_settings,
+            "settings/write": self._write_settings,
+            "project/trust": self._trust,
+            "stats/read": self._stats,
+            "doctor/run": self._doctor,
+            "doctor/report": self._report,
+        }
+
+    async def _put_blob(self, call: Call, params: m.BlobPutParams) -> m.BlobPutResult:
+        data = decoded(params.data, "data")
+        if len(data) > MAX_ATTACHED_BYTES:
+            raise invalid("data", f"at most {MAX_ATTACHED_BYTES} bytes")
+        store = (await self._ready()).store
+        with anyio.CancelScope(shield=True):
+            blob = await store.put_blob(data, params.mime_type, params.name)
+        return m.BlobPutResult(blob_id=blob.id, size=blob.size)
+
+    async def _read_blob(self, call: Call, params: m.BlobReadParams) -> m.BlobReadResult:
+        if (params.blob_id is None) == (params.ref is None):
+            raise invalid("blobId", "exactly one of `blobId` and `ref`")
+        if not 0 <= params.offset < 2**53 or not (params.length is None or 0 <= params.length < 2**53):
+            raise invalid("offset/length", "numbers from 0")
+        length = min(MAX_ATTACHED_BYTES if params.length is None else params.length, MAX_ATTACHED_BYTES)
+        store = (await self._ready()).store
+        blob, data = await store.read_blob(params.blob_id or params.ref or "", params.offset, length)
+        return m.BlobReadResult(
+            blob_id=blob.id,
+            data=base64.b64encode(data).decode(),
+            total=blob.size,
+            mime_type=blob.mime_type,
+            name=blob.name,
+        )
+
+    async def _models(self, call: Call, params: m.ModelsListParams) -> m.ModelsListResult:
+        chosen = self._system.settings(None).model
+        entries = [entry for entry in self._system.models() if params.provider in (None, entry.provider)]
+        return m.ModelsListResult(items=[_model(entry, chosen) for entry in entries])
+
+    async def _read_settings(self, call: Call, params: m.SettingsReadParams) -> m.SettingsReadResult:
+        return self._settings_result(params.scope, _project(params.project_path))
+
+    async def _write_settings(self, call: Call, params: m.SettingsWriteParams) -> m.SettingsReadResult:
+        project = _project(params.project_path)
+        try:
+            self._system.write_settings(params.scope, project, params.set, params.expected_version)
+        except SettingsConflict as error:
+            raise Failure("precondition_failed", str(error), params={"field": "expectedVersion"}) from error
+        except SettingsError as error:
+            raise Failure("invalid_params", str(error), params={"field": f"set.{error.key}"}) from error
+        return self._settings_result(params.scope, project)
+
+    def _settings_result(self, scope: str | None, project: str | None) -> m.SettingsReadResult:
+        try:
+            if scope is not None:
+                return m.SettingsReadResult(**self._system.read_scope(scope, project))
+            settings = self._system.settings(project)
+        except SettingsError as error:
+            raise Failure("precondition_failed", str(error), action="fix_settings") from error
+        values = {key: m.SettingValue(value=value, layer=layer) for key, (value, layer) in settings.values().items()}
+        return m.SettingsReadResult(values=values, version=settings.version, warnings=list(settings.warnings))
+
+    async def _trust(self, call: Call, params: m.ProjectTrustParams) -> m.ProjectTrustResult:
+        path = real_project(params.path)
+        store = (await self._ready()).store
+        with anyio.CancelScope(shield=True):
+            await store.trust(path, params.trusted)
+        return m.ProjectTrustResult(path=path, trusted=params.trusted)
+
+    async def _stats(self, call: Call, params: m.StatsReadParams) -> m.StatsReadResult:
+        figures = await (await self._ready()).statistics(params.scope, address_of(params))
+        usage = figures.usage
+        return m.StatsReadResult(
+            scope=params.scope,
+            chats=figures.chats,
+            turns=figures.turns,
+            events=figures.events,
+            messages=figures.messages,
+            input_tokens=usage.input_tokens or 0,
+            output_tokens=usage.output_tokens or 0,
+            cached_tokens=usage.cached_tokens or 0,
+            blobs=figures.blobs,
+            blob_bytes=figures.blob_bytes,
+            database_bytes=figures.database_bytes,
+        )
+
+    async def _doctor(self, call: Call, params: Empty) -> m.DoctorRunResult:
+        checks = [as_wire(check, m.DoctorCheck) for check in await self._system.checks()]
+        worst = max((check.status for check in checks), key=("ok", "warn", "fail").index)
+        return m.DoctorRunResult(status=worst, checks=checks)
+
+    async def _report(self, call: Call, params: m.DoctorReportParams) -> m.DoctorReportResult:
+        files = await self._system.report(params.path, params.redact)
+        size = (await anyio.Path(params.path).stat()).st_size
+        return m.DoctorReportResult(path=params.path, bytes=size, files=files)
+
+
+def _model(entry: ModelEntry, chosen: str) -> m.ModelInfo:
+    return m.ModelInfo(
+        id=entry.id,
+        name=entry.name,
+        provider=entry.provider,
+        window=entry.window,
+        max_output=entry.max_output,
+        modalities=list(entry.modalities),
+        efforts=list(entry.efforts),
+        available=entry.available,
+        reason=entry.reason,
+        default=entry.id == chosen,
+    )
+
+
+def _project(path: str | None) -> str | None:
+    return real_project(path) if path is not None else None

@@ -1,0 +1,117 @@
+"""Chats as values: their key, what the list shows of them, their queue, and who may write to them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from .content import Block, Usage
+
+KeyKind = Literal["chat", "project", "default"]
+
+
+class ChatKey(NamedTuple):
+    """What a session id is derived from."""
+
+    namespace: str
+    kind: KeyKind
+    value: str
+    session_id: str
+
+    @property
+    def chat_id(self) -> str | None:
+        return self.value if self.kind == "chat" else None
+
+
+class Chat(NamedTuple):
+    """A chat's row. `id` is the store's own handle and means nothing outside it."""
+
+    id: int
+    key: ChatKey
+    epoch: str
+    last_seq: int
+    title: str | None
+    title_by: str | None
+    project_path: str | None
+    config: dict[str, Any]
+    archived: bool
+    created_at: int
+    last_activity: int
+    turns: int
+    preview: str | None
+    state: str
+    head: str | None
+    queue_paused: bool
+    usage: Usage
+    model: str | None
+    deleted: bool
+    revision: int
+
+
+class Prompt(NamedTuple):
+    """A prompt that waits, or that a turn answers."""
+
+    id: str
+    turn_id: str
+    content: list[Block]
+    delivery: str
+    overrides: dict[str, Any]
+    revision: int = 1
+
+
+class PromptRecord(NamedTuple):
+    """What is known of a `promptId` that was used before."""
+
+    turn_id: str
+    status: str
+    seq: int
+
+
+class ProcessIdentity(NamedTuple):
+    """A process, told apart from every other that ever had its pid."""
+
+    instance: str
+    boot: str
+    pid_namespace: str
+    pid: int
+    started: int
+
+
+class Lease(NamedTuple):
+    """The right to write to a chat. A held one that nobody renews ends at `expires` (monotonic milliseconds)."""
+
+    generation: int
+    owner: ProcessIdentity | None
+    client: str
+    expires: int
+    closing: bool
+
+
+class Page(NamedTuple):
+    """Which chats a list asks for."""
+
+    namespace: str | None = None
+    project_path: str | None = None
+    archived: bool | None = None
+    query: str | None = None
+    cursor: str | None = None
+    limit: int = 50
+
+
+class Hit(NamedTuple):
+    """Where words were found."""
+
+    chat: Chat
+    turn_id: str
+    item_id: str
+    snippet: str
+
+
+class Statistics(NamedTuple):
+    chats: int
+    turns: int
+    events: int
+    messages: int
+    usage: Usage
+    blobs: int
+    blob_bytes: int
+    database_bytes: int

@@ -1,0 +1,36 @@
+"""Events of one turn, folded into its items: finished ones as they ended, unfinished ones with what they have so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from .content import Item
+from .events import DELTA_TYPES, StoredEvent, decode
+
+
+def fold(events: Iterable[StoredEvent]) -> list[Item]:
+    """The items of a turn in the order in which they began."""
+    items: dict[str, dict[str, Any]] = {}
+    parts: dict[str, list[str]] = {}
+    for event in events:
+        data = decode(event.data)
+        if event.type in DELTA_TYPES:
+            parts.setdefault(data["itemId"], []).append(data["text"])
+        elif item := data.get("item"):
+            items[item["id"]] = item
+            if item["status"] != "running":
+                parts.pop(item["id"], None)
+    for id, texts in parts.items():
+        if id in items:
+            _put_text(items[id], "".join(texts))
+    return [msgspec.convert(item, Item) for item in items.values()]
+
+
+def _put_text(item: dict[str, Any], text: str) -> None:
+    if item["type"] == "tool":
+        item["output"] = {"text": text, "truncated": False}
+    else:
+        item["text"] = text

@@ -1,0 +1,175 @@
+"""What a script for the `scripted` provider may say: replies made of steps, as docs/scripted.md tells it.
+
+Knows nothing of files, of requests and of playing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from ..model.failures import ProviderFailed
+
+Chunking = Literal["word", "char"] | Annotated[int, msgspec.Meta(ge=1)]
+Delay = Annotated[int, msgspec.Meta(ge=0, le=3_600_000)]
+Tokens = Annotated[int, msgspec.Meta(ge=0)]
+
+RETRYABLE = frozenset({"rate_limit", "overloaded", "offline", "timeout", "stream_cut"})
+"""The faults that a real provider would call worth another try."""
+
+
+class Part(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """A part of the file: camelCase there, and nothing that is not known."""
+
+
+class Call(Part, frozen=True):
+    name: str
+    input: dict[str, Any] = {}
+    id: str | None = None
+
+
+class Fault(Part, frozen=True):
+    reason: Literal[
+        "no_key",
+        "bad_key",
+        "quota",
+        "rate_limit",
+        "overloaded",
+        "offline",
+        "timeout",
+        "model_unknown",
+        "window",
+        "refused",
+        "stream_cut",
+        "bad_reply",
+    ]
+    message: str | None = None
+    retryable: bool | None = None
+    retry_after_ms: Delay | None = None
+    action: str | None = None
+
+    def failure(self) -> ProviderFailed:
+        return ProviderFailed(
+            self.reason,
+            self.message or f"The script fails here with {self.reason}",
+            retryable=self.reason in RETRYABLE if self.retryable is None else self.retryable,
+            retry_after_ms=self.retry_after_ms,
+            action=self.action,
+        )
+
+
+class Usage(Part, frozen=True):
+    input: Tokens | None = None
+    output: Tokens | None = None
+    cached: Tokens | None = None
+
+
+class Step(Part, frozen=True):
+    """One thing that happens: exactly one of the kinds, with what belongs to it."""
+
+    text: str | None = None
+    thought: str | None = None
+    tool_call: Call | None = None
+    tool_calls: Annotated[list[Call], msgspec.Meta(min_length=1)] | None = None
+    error: Fault | None = None
+    hang: bool | None = None
+    usage: Usage | None = None
+    stop: Literal["end_turn", "max_tokens", "refusal"] | None = None
+    repeat: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
+    delay_ms: Delay | None = None
+    chunk: Chunking | None = None
+    steps: Annotated[list[Step], msgspec.Meta(min_length=1)] | None = None
+
+    @property
+    def calls(self) -> list[Call]:
+        """The tool calls that go out together."""
+        return self.tool_calls or ([self.tool_call] if self.tool_call else [])
+
+    def __post_init__(self) -> None:
+        kinds = [name for name, field in _KINDS.items() if getattr(self, field) is not None]
+        if len(kinds) > 1:
+            raise ValueError(f"A step is one thing, not both `{kinds[0]}` and `{kinds[1]}`")
+        if not kinds and self.delay_ms is None:
+            raise ValueError(f"Expected one of {', '.join(_KINDS)}, delayMs")
+        self._check_companions(kinds[0] if kinds else "delayMs")
+
+    def _check_companions(self, kind: str) -> None:
+        speaks = kind in ("text", "thought")
+        if self.chunk is not None and not speaks:
+            raise ValueError("`chunk` belongs to `text` or `thought`")
+        if self.delay_ms is not None and not speaks and kind != "delayMs":
+            raise ValueError("`delayMs` belongs to `text` or `thought`, or is a step of its own")
+        if (self.steps is not None) != (kind == "repeat"):
+            raise ValueError("`repeat` and `steps` belong together")
+        if self.hang is False:
+            raise ValueError("`hang` is true or left out")
+        _check_ends(self.steps or [])
+
+
+class Reply(Part, frozen=True):
+    """What answers a prompt: `match` and `regex` choose by its text, without them replies come in order."""
+
+    steps: list[Step]
+    match: str | None = None
+    regex: str | None = None
+    times: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+    def __post_init__(self) -> None:
+        if self.match is not None and self.regex is not None:
+            raise ValueError("Expected `match` or `regex`, not both")
+        try:
+            re.compile(self.regex or "")
+        except re.error as error:
+            raise ValueError(f"`regex` is no regular expression: {error}") from error
+        _check_ends(self.steps)
+
+    @property
+    def in_order(self) -> bool:
+        return self.match is None and self.regex is None
+
+    def answers(self, prompt: str) -> bool:
+        if self.regex is not None:
+            return re.search(self.regex, prompt) is not None
+        return self.match is not None and self.match in prompt
+
+    def used_up(self, uses: int) -> bool:
+        """Replies in order play once, chosen ones whenever asked for, unless `times` says otherwise."""
+        limit = 1 if self.times is None and self.in_order else self.times
+        return limit is not None and uses >= limit
+
+
+class Script(Part, frozen=True):
+    replies: list[Reply]
+    on_exhausted: Literal["error", "repeat", "echo"] = "error"
+
+
+_KINDS = {
+    "text": "text",
+    "thought": "thought",
+    "toolCall": "tool_call",
+    "toolCalls": "tool_calls",
+    "error": "error",
+    "hang": "hang",
+    "usage": "usage",
+    "stop": "stop",
+    "repeat": "repeat",
+}
+
+
+def flat(steps: list[Step]) -> Iterator[Step]:
+    """The steps one by one, repetitions played out; lazily, as a stream may be far longer than its script."""
+    for step in steps:
+        if step.repeat is None:
+            yield step
+        else:
+            for _ in range(step.repeat):
+                yield from flat(step.steps or [])
+
+
+def _check_ends(steps: list[Step]) -> None:
+    for index, step in enumerate(steps[:-1]):
+        if step.stop is not None or step.hang:
+            raise ValueError(f"`steps[{index}]` ends the reply, so `steps[{index + 1}]` would never play")

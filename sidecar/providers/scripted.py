@@ -1,0 +1,129 @@
+"""`scripted:PATH` plays a file of replies, delays, tool calls and faults, with no key and no network.
+
+For app developers who test their apps, and for our own tests. docs/scripted.md describes the file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+
+import anyio
+import anyio.lowlevel
+
+from ..model.failures import ProviderFailed
+from . import script_file
+from .base import (
+    Chunk,
+    Completion,
+    Emit,
+    ModelEntry,
+    ModelRequest,
+    TextDelta,
+    ThoughtDelta,
+    TokenUsage,
+    ToolCall,
+)
+from .echo import EchoProvider
+from .script_format import Call, Chunking, Fault, Step, Usage
+from .script_progress import Place, Progress, prompt_of
+
+_WORDS = re.compile(r"\s*\S+|\s+")
+
+
+class ScriptedProvider:
+    """The script is read at the first request; a bad one again at the next, so that it can be mended."""
+
+    reads_history = False
+
+    def __init__(self, path: str) -> None:
+        self._name = path
+        self._path = os.path.abspath(os.path.expanduser(path))
+        self._progress: Progress | None = None
+        self._calls = 0
+        self._given: set[str] = set()
+
+    async def stream(self, request: ModelRequest, emit: Emit) -> Completion:
+        self._progress = self._progress or Progress(script_file.load(self._path))
+        place = self._progress.take(request)
+        if place is not None:
+            return await self._play(self._progress, place, request, emit)
+        if self._progress.script.on_exhausted == "echo":
+            return await EchoProvider().stream(request, emit)
+        raise self._exhausted(prompt_of(request))
+
+    def models(self) -> list[ModelEntry]:
+        found = os.path.isfile(self._path)
+        return [
+            ModelEntry(
+                id=f"scripted:{self._name}",
+                name=f"Script {os.path.basename(self._path)}",
+                provider="scripted",
+                available=found,
+                reason=None if found else "model_unknown",
+            )
+        ]
+
+    async def _play(self, progress: Progress, place: Place, request: ModelRequest, emit: Emit) -> Completion:
+        usage = TokenUsage()
+        for step in place.steps:
+            await anyio.lowlevel.checkpoint()
+            match step:
+                case Step(text=str(text)):
+                    await _say(step, text, TextDelta, emit)
+                case Step(thought=str(thought)):
+                    await _say(step, thought, ThoughtDelta, emit)
+                case Step(tool_call=Call()) | Step(tool_calls=list()):
+                    progress.stop_at_calls(place, await self._call(step, emit))
+                    return Completion("tool_calls", usage)
+                case Step(error=Fault() as fault):
+                    progress.stop_at_error(place, request)
+                    raise fault.failure()
+                case Step(hang=True):
+                    await anyio.sleep_forever()
+                case Step(usage=Usage() as told):
+                    usage = TokenUsage(told.input, told.output, told.cached)
+                case Step(stop=str(stop)):
+                    return Completion(stop, usage)
+                case Step(delay_ms=int(delay)):
+                    await anyio.sleep(delay / 1000)
+        return Completion("end_turn", usage)
+
+    async def _call(self, step: Step, emit: Emit) -> list[str]:
+        """Hand out the step's calls, each under an id that this provider has not used before."""
+        calls = [ToolCall(self._id(call), call.name, call.input) for call in step.calls]
+        for call in calls:
+            await emit(call)
+        return [call.id for call in calls]
+
+    def _id(self, call: Call) -> str:
+        self._calls += 1
+        if call.id is None:
+            return f"scripted-{self._calls}"
+        id = f"{call.id}-{self._calls}" if call.id in self._given else call.id
+        self._given.add(call.id)
+        return id
+
+    def _exhausted(self, prompt: str) -> ProviderFailed:
+        return ProviderFailed(
+            "bad_reply",
+            f"{self._path}: the script has no reply left for the prompt {prompt[:60]!r}",
+            hint='Add a reply, raise its `times`, or set "onExhausted" to "repeat" or "echo"',
+            params={"path": self._path},
+        )
+
+
+async def _say(step: Step, text: str, delta: Callable[[str], Chunk], emit: Emit) -> None:
+    """Emit the text in pieces; each lets the others run, also when there is no delay between them."""
+    for index, piece in enumerate(_pieces(text, step.chunk or "word")):
+        if index:
+            await anyio.sleep((step.delay_ms or 0) / 1000)
+        await emit(delta(piece))
+
+
+def _pieces(text: str, chunk: Chunking) -> Iterable[str]:
+    if chunk == "word":
+        return _WORDS.findall(text)
+    size = 1 if chunk == "char" else chunk
+    return [text[start : start + size] for start in range(0, len(text), size)]

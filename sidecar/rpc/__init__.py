@@ -1,0 +1,1 @@
+"""The wire: pipes, and the dispatch of calls. Has never heard of a chat."""

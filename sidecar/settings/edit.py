@@ -1,0 +1,172 @@
+"""Changes a settings file as a careful person would: comments, order and line ends stay, a bad value never
+gets in, and a reader sees the old file or the new one, nothing between. Knows nothing of layers."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from . import files, parsing
+from .errors import SettingsConflict, SettingsError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, MutableMapping
+    from typing import Any
+
+    from .files import Scope
+
+PRIVATE_FILE = 0o600
+PRIVATE_FOLDER = 0o700
+
+
+def write(
+    scope: Scope,
+    project: str | None,
+    changes: Mapping[str, object | None],
+    expected_version: str | None = None,
+) -> None:
+    """Set dotted keys in the scope's file; None removes one, also one that is not known.
+
+    Raises SettingsConflict when the file is not the expected one or changes meanwhile, and SettingsError for
+    a value that does not fit; the file is then as it was.
+    """
+    in_project = scope == "project"
+    path = _target(scope, project)
+    before = files.read_bytes(path)
+    if expected_version is not None and expected_version != files.version_of(before):
+        raise _conflict(path)
+    for name, value in changes.items():
+        if value is not None:
+            parsing.check(name, value, project=in_project)
+    text = files.decode(path, before or b"")
+    after = changed(path, text, changes)
+    parsing.parse(path, after, project=in_project)
+    if after != text:
+        _replace(scope, path, before, files.bounded(path, after.encode()))
+
+
+def _target(scope: Scope, project: str | None) -> str:
+    """The file to write. A user's link (to their dotfiles) is followed; a project's could lead anywhere."""
+    path = files.scope_file(scope, project)
+    if scope == "user":
+        return os.path.realpath(path)
+    for part in (os.path.dirname(path), path):
+        if os.path.islink(part):
+            raise SettingsError(
+                None, "is a link, and is not written through", hint="Put a file in its place", path=part
+            )
+    return path
+
+
+def changed(path: str, text: str, changes: Mapping[str, object | None]) -> str:
+    """The text with the changes made; it must read as the old one with just these changes."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    expected = parsing.toml(path, text)
+    _apply(path, expected, changes, dict)
+    after = _edited(path, text.replace("\r\n", "\n"), changes).replace("\n", newline)
+    if parsing.toml(path, after) != expected:
+        raise SettingsError(
+            None, "cannot be changed without touching other keys", hint="Edit it by hand", path=path
+        )
+    return after
+
+
+def _edited(path: str, text: str, changes: Mapping[str, object | None]) -> str:
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        document = tomlkit.parse(text if text.endswith("\n") or not text else text + "\n")
+        _apply(path, document, changes, tomlkit.table)
+        return tomlkit.dumps(document)
+    except TOMLKitError as error:
+        raise SettingsError(None, f"cannot be changed: {error}", hint="Edit it by hand", path=path) from error
+
+
+def _apply(
+    path: str,
+    tables: MutableMapping[str, Any],
+    changes: Mapping[str, object | None],
+    new_table: Callable[[], Any],
+) -> None:
+    for name, value in changes.items():
+        *parents, last = name.split(".")
+        table = _descend(path, tables, parents, new_table if value is not None else None)
+        if value is not None:
+            table[last] = value
+        else:
+            table.pop(last, None)
+
+
+def _descend(path: str, table: Any, parents: list[str], new_table: Callable[[], Any] | None) -> Any:
+    """The table that holds a key; a missing one is made, or stood for when `new_table` is None."""
+    for name in parents:
+        if name not in table:
+            if new_table is None:
+                return {}
+            table[name] = new_table()
+        table = table[name]
+        if not isinstance(table, dict):
+            raise SettingsError(name, f"expected the table [{name}], found a value", path=path)
+    return table
+
+
+def _replace(scope: Scope, path: str, before: bytes | None, after: bytes) -> None:
+    """Put the new bytes in the file's place, whole and on the disk, unless somebody was faster."""
+    temporary = f"{path}.{os.urandom(6).hex()}.tmp"
+    try:
+        _make_folder(scope, os.path.dirname(path))
+        _write_whole(
+            temporary, after, PRIVATE_FILE if before is None else stat.S_IMODE(os.stat(path).st_mode)
+        )
+        if files.read_bytes(path) != before:
+            raise _conflict(path)
+        os.replace(temporary, path)
+        _sync_folder(os.path.dirname(path))
+    except OSError as error:
+        hint = "Check its permissions and the space on the disk"
+        raise SettingsError(None, f"cannot be written ({error.strerror})", hint=hint, path=path) from error
+    finally:
+        _remove(temporary)
+
+
+def _make_folder(scope: Scope, folder: str) -> None:
+    """A project that is not there is not made up; the user's configuration folder is."""
+    if scope == "user":
+        os.makedirs(folder, PRIVATE_FOLDER, exist_ok=True)
+    elif not os.path.isdir(folder):
+        os.mkdir(folder, PRIVATE_FOLDER)
+
+
+def _write_whole(path: str, data: bytes, mode: int) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), PRIVATE_FILE)
+    with open(fd, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.chmod(path, mode)
+        os.fsync(fd)
+
+
+def _sync_folder(folder: str) -> None:
+    """Without this the new name may be lost with the power. Windows cannot open a folder for it."""
+    if os.name == "nt":
+        return
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return  # It was renamed, or never made.
+
+
+def _conflict(path: str) -> SettingsConflict:
+    return SettingsConflict(
+        None, "has changed since it was read", hint="Read it again and repeat the change", path=path
+    )

@@ -1,0 +1,49 @@
+"""Blobs: bytes kept under their hash, shared by the chats that use them."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+from ..model.failures import Refused
+from .sqlite import Connection
+
+UNUSED_MS = 24 * 3600 * 1000
+"""A blob that no prompt has named within a day was put and forgotten."""
+
+
+class BlobInfo(NamedTuple):
+    id: str
+    size: int
+    mime_type: str
+    name: str | None
+
+
+def put(db: Connection, data: bytes, mime_type: str, name: str | None, now: int) -> BlobInfo:
+    id = hashlib.sha256(data).hexdigest()
+    db.execute(
+        "INSERT OR IGNORE INTO blobs (id, data, size, mime_type, name, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+        (id, data, len(data), mime_type, name, now),
+    )
+    return BlobInfo(id, len(data), mime_type, name)
+
+
+def info(db: Connection, id: str) -> BlobInfo:
+    row = db.execute("SELECT id, size, mime_type, name FROM blobs WHERE id = ?", (id,)).fetchone()
+    if row is None:
+        raise Refused("not_found", f"There is no blob {id[:80]!r}", params={"blobId": id[:80]})
+    return BlobInfo(*row)
+
+
+def read(db: Connection, id: str, offset: int, length: int) -> tuple[BlobInfo, bytes]:
+    found = info(db, id)
+    (data,) = db.execute("SELECT substr(data, ?, ?) FROM blobs WHERE id = ?", (offset + 1, length, id)).fetchone()
+    return found, bytes(data)
+
+
+def sweep(db: Connection, now: int) -> int:
+    """Remove blobs that nothing uses."""
+    cursor = db.execute(
+        "DELETE FROM blobs WHERE created_at < ? AND id NOT IN (SELECT blob FROM blob_uses)", (now - UNUSED_MS,)
+    )
+    return cursor.rowcount

@@ -1,0 +1,78 @@
+"""The journal itself: append events with dense seqs, read them back from any cursor. SQL for `events` alone."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from ..model.events import NewEvent, StoredEvent, after, encode
+from ..model.failures import Refused
+from .sqlite import Connection
+
+_INSERT = "INSERT INTO events (chat, seq, first, ts, turn, type, data, pieces) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_COLUMNS = "seq, first, ts, turn, type, data, pieces"
+
+
+def number(events: Sequence[NewEvent], last_seq: int, now: int) -> list[StoredEvent]:
+    """Give each event its seqs, dense after `last_seq`."""
+    stored = []
+    for event in events:
+        first, last_seq = last_seq + 1, last_seq + event.width
+        data = event.data if isinstance(event.data, bytes) else encode(event.data)
+        ts = now if event.ts is None else event.ts
+        stored.append(StoredEvent(last_seq, first, ts, event.turn_id, event.type, data, event.pieces))
+    return stored
+
+
+def insert(db: Connection, chat: int, events: Sequence[StoredEvent]) -> None:
+    db.executemany(
+        _INSERT,
+        [(chat, e.seq, e.first, e.ts, e.turn_id, e.type, e.data, _pack(e.pieces)) for e in events],
+    )
+
+
+def read_after(db: Connection, chat: int, seq: int, limit: int, max_bytes: int) -> list[StoredEvent]:
+    """The events behind the cursor, at least one when there is one; the first may be the rest of a run."""
+    events: list[StoredEvent] = []
+    size = 0
+    query = f"SELECT {_COLUMNS} FROM events WHERE chat = ? AND seq > ? ORDER BY seq LIMIT ?"
+    for row in db.execute(query, (chat, seq, limit)):
+        event = _event(row)
+        size += len(event.data)
+        if events and size > max_bytes:
+            break
+        events.append(event)
+    if events and (rest := after(events[0], seq)) is not None:
+        events[0] = rest
+    return events
+
+
+def read_turn(db: Connection, chat: int, turn: str, first: int, last: int | None) -> list[StoredEvent]:
+    """The events of one turn; without deltas when it has ended, because its items then end with their whole text."""
+    wanted = "AND type NOT IN ('message.delta', 'thought.delta', 'tool.output')" if last else ""
+    query = f"SELECT {_COLUMNS} FROM events WHERE chat = ? AND seq BETWEEN ? AND ? AND turn = ? {wanted} ORDER BY seq"
+    return [_event(row) for row in db.execute(query, (chat, first, last or 2**53, turn))]
+
+
+def check_cursor(seq: int, last_seq: int, epoch: str, given: str) -> None:
+    """Refuse a cursor that this chat has never reached."""
+    if epoch != given or not 0 <= seq <= last_seq:
+        raise Refused(
+            "cursor_expired",
+            "The cursor is of another epoch" if epoch != given else f"`seq` must be between 0 and {last_seq}",
+            params={"epoch": epoch, "lastSeq": last_seq},
+            hint="Open the chat with after: \"tail\"",
+        )
+
+
+def _event(row: tuple[int, int, int, str | None, str, bytes, bytes | None]) -> StoredEvent:
+    seq, first, ts, turn, type, data, pieces = row
+    return StoredEvent(seq, first, ts, turn, type, data, _unpack(pieces))
+
+
+def _pack(pieces: tuple[int, ...]) -> bytes | None:
+    return struct.pack(f"<{len(pieces)}I", *pieces) if len(pieces) > 1 else None
+
+
+def _unpack(pieces: bytes | None) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(pieces) // 4}I", pieces) if pieces else ()

@@ -1,0 +1,283 @@
+"""The store's door: whole operations on values. Everything that writes goes through the one writer of `Database`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from anyio.abc import TaskGroup
+
+from ..model.chats import Chat, ChatKey, Hit, Lease, Page, ProcessIdentity, Prompt, PromptRecord, Statistics
+from ..model.content import Turn
+from ..model.events import NewEvent, StoredEvent
+from ..model.failures import Failure, Refused
+from . import blobs, chats, journal, leases, opening, projections, turns
+from .blobs import BlobInfo
+from .database import Database
+from .sqlite import Connection
+from .turns import TurnPage
+
+
+class Stale(Failure):
+    """Another process has written to the chat since this one last looked."""
+
+    def __init__(self) -> None:
+        super().__init__("locked", "The chat was changed by another process", retryable=True)
+
+
+class Appended(NamedTuple):
+    """What a commit made of the events, and the lease under which it wrote."""
+
+    generation: int
+    events: list[StoredEvent]
+
+
+class Snapshot(NamedTuple):
+    """A chat as of one moment: its row, who may write, its newest turns, its queue."""
+
+    chat: Chat
+    lease: Lease | None
+    page: TurnPage
+    queue: list[Prompt]
+
+
+class Store:
+    """`me` is this process; `is_alive` tells whether the owner of a lease still runs."""
+
+    def __init__(self, data_dir: str, busy_timeout: float, me: ProcessIdentity, is_alive: leases.IsAlive) -> None:
+        self.data_dir = data_dir
+        self.me = me
+        self._is_alive = is_alive
+        self._busy_timeout = busy_timeout
+        self._db = Database(":memory:", busy_timeout)
+
+    async def open(self, tasks: TaskGroup, announce: Callable[[str], None]) -> None:
+        """Make or migrate the database. Raises StorageFailed and leaves everything as it was."""
+        if self.data_dir != ":memory:":
+            path = opening.prepare_file(Path(self.data_dir))
+            self._db = Database(str(path), self._busy_timeout)
+        await self._db.open(tasks)
+        await self._db.exclusively(
+            lambda db: opening.migrate(db, opening.known_migrations(), announce)
+        )
+
+    async def close(self) -> None:
+        await self._db.close()
+
+    async def find(self, session_id: str) -> Chat | None:
+        return await self._db.read(lambda db: chats.find(db, session_id))
+
+    async def create(self, key: ChatKey, project_path: str | None, config: dict[str, Any]) -> tuple[Chat, bool]:
+        """The chat of this key, and whether it was made now."""
+
+        def job(db: Connection) -> tuple[Chat, bool]:
+            found = chats.find(db, key.session_id)
+            if found and not found.deleted:
+                return found, False
+            return chats.create(db, key, project_path, config, _now()), True
+
+        return await self._db.write(job)
+
+    async def delete(self, chat: int) -> None:
+        """Purge a chat that no other process is writing to."""
+
+        def job(db: Connection) -> None:
+            generation = leases.take(db, chat, self.me, "", _monotonic(), self._is_alive)
+            chats.delete(db, chat)
+            leases.release(db, chat, generation)
+
+        await self._db.write(job)
+
+    async def archive(self, chat: int, archived: bool) -> None:
+        await self._db.write(lambda db: chats.archive(db, chat, archived))
+
+    async def page(self, page: Page) -> tuple[list[Chat], str | None]:
+        return await self._db.read(lambda db: chats.page(db, page))
+
+    async def search(self, page: Page) -> tuple[list[Hit], str | None]:
+        return await self._db.read(lambda db: chats.search(db, page))
+
+    async def changed_since(self, revision: int) -> list[Chat]:
+        return await self._db.read(lambda db: chats.changed_since(db, revision))
+
+    async def revision(self) -> int:
+        return await self._db.read(chats.revision)
+
+    async def changed_elsewhere(self) -> int:
+        return await self._db.changed_elsewhere()
+
+    async def statistics(self, session_id: str | None, project_path: str | None) -> Statistics:
+        return await self._db.read(lambda db: chats.statistics(db, session_id, project_path))
+
+    async def append(
+        self,
+        chat: int,
+        last_seq: int,
+        generation: int | None,
+        events: Sequence[NewEvent],
+        *,
+        client: str = "",
+        release: bool = False,
+    ) -> Appended:
+        """Append events after `last_seq` under the lease, taking it first when `generation` is None.
+
+        Raises LeaseHeld, LeaseLost, Unclosed (crash closure comes first), Stale (the chat has moved on) or Refused
+        (deleted); then nothing was written.
+        """
+
+        def job(db: Connection) -> Appended:
+            held = generation
+            if held is None:
+                held = leases.take_clean(db, chat, self.me, client, _monotonic(), self._is_alive)
+            else:
+                leases.check(db, chat, held, self.me)
+            stored = _append(db, chat, last_seq, events)
+            if release:
+                leases.release(db, chat, held)
+            return Appended(held, stored)
+
+        return await self._db.write(job)
+
+    async def take_lease(self, chat: int, client: str) -> int:
+        """Own the chat, whatever its last owner left open: who takes it so must close that."""
+        return await self._db.write(
+            lambda db: leases.take(db, chat, self.me, client, _monotonic(), self._is_alive)
+        )
+
+    async def release_lease(self, chat: int, generation: int) -> None:
+        await self._db.write(lambda db: leases.release(db, chat, generation))
+
+    async def renew_leases(self) -> None:
+        await self._db.write(lambda db: leases.renew(db, self.me, _monotonic()))
+
+    async def announce_closing(self) -> None:
+        await self._db.write(lambda db: leases.announce_closing(db, self.me))
+
+    async def release_leases(self) -> None:
+        await self._db.write(lambda db: leases.release_all(db, self.me))
+
+    def other_holder(self, lease: Lease | None) -> ProcessIdentity | None:
+        """The other live process that holds this lease."""
+        return leases.holder(lease, self.me, _monotonic(), self._is_alive)
+
+    async def events_after(self, chat: int, seq: int, limit: int, max_bytes: int) -> list[StoredEvent]:
+        return await self._db.read(lambda db: journal.read_after(db, chat, seq, limit, max_bytes))
+
+    async def read_events(
+        self, chat: int, epoch: str, seq: int, limit: int, max_bytes: int
+    ) -> tuple[Chat, list[StoredEvent]]:
+        """As `events_after`, for a cursor that may be of another epoch or ahead: then Refused (cursor_expired)."""
+
+        def job(db: Connection) -> tuple[Chat, list[StoredEvent]]:
+            found = chats.get(db, chat)
+            journal.check_cursor(seq, found.last_seq, found.epoch, epoch)
+            return found, journal.read_after(db, chat, seq, limit, max_bytes)
+
+        return await self._db.read(job)
+
+    async def last_seqs(self, ids: Sequence[int]) -> dict[int, int]:
+        """How far these chats' journals reach."""
+        marks = ", ".join("?" * len(ids))
+        query = f"SELECT id, last_seq FROM chats WHERE id IN ({marks}) AND deleted = 0"
+        return await self._db.read(lambda db: dict(db.execute(query, tuple(ids)).fetchall()))
+
+    async def snapshot(self, chat: int, turn_limit: int, max_bytes: int) -> Snapshot:
+        """Everything that opening a chat shows, as of one moment."""
+
+        def job(db: Connection) -> Snapshot:
+            page = turns.newest(db, chat, turn_limit, max_bytes)
+            return Snapshot(chats.get(db, chat), leases.read(db, chat), page, turns.queue(db, chat))
+
+        return await self._db.read(job)
+
+    async def history(
+        self,
+        chat: int,
+        *,
+        before: str | None = None,
+        after: str | None = None,
+        around: str | None = None,
+        limit: int,
+        max_bytes: int,
+    ) -> tuple[Chat, TurnPage]:
+        """A page of visible turns: around a turn, after a cursor, or before one (by default the newest)."""
+
+        def job(db: Connection) -> tuple[Chat, TurnPage]:
+            if around is not None:
+                page = turns.around(db, chat, around, limit, max_bytes)
+            elif after is not None:
+                page = turns.after(db, chat, after, limit, max_bytes)
+            else:
+                page = turns.before(db, chat, before, limit, max_bytes)
+            return chats.get(db, chat), page
+
+        return await self._db.read(job)
+
+    async def all_turns(self, chat: int) -> tuple[Chat, list[Turn]]:
+        return await self._db.read(lambda db: (chats.get(db, chat), turns.everything(db, chat)))
+
+    async def turn(self, chat: int, turn: str) -> Turn | None:
+        return await self._db.read(lambda db: turns.get(db, chat, turn))
+
+    async def running_turn(self, chat: int) -> Turn | None:
+        return await self._db.read(lambda db: turns.running(db, chat))
+
+    async def visible_from(self, chat: int, turn: str) -> list[str]:
+        return await self._db.read(lambda db: turns.visible_from(db, chat, turn))
+
+    async def prompt(self, chat: int, id: str) -> PromptRecord | None:
+        return await self._db.read(lambda db: turns.prompt(db, chat, id))
+
+    async def put_blob(self, data: bytes, mime_type: str, name: str | None) -> BlobInfo:
+        return await self._db.write(lambda db: blobs.put(db, data, mime_type, name, _now()))
+
+    async def blob_info(self, id: str) -> BlobInfo:
+        return await self._db.read(lambda db: blobs.info(db, id))
+
+    async def read_blob(self, id: str, offset: int, length: int) -> tuple[BlobInfo, bytes]:
+        return await self._db.read(lambda db: blobs.read(db, id, offset, length))
+
+    async def sweep_blobs(self) -> int:
+        return await self._db.write(lambda db: blobs.sweep(db, _now()))
+
+    async def trust(self, path: str, trusted: bool) -> None:
+        query = "INSERT OR REPLACE INTO projects (path, trusted, changed_at) VALUES (?, ?, ?)"
+        await self._db.write(lambda db: db.execute(query, (path, trusted, _now())) and None)
+
+    async def is_trusted(self, path: str) -> bool:
+        query = "SELECT 1 FROM projects WHERE path = ? AND trusted = 1"
+        return await self._db.read(lambda db: db.execute(query, (path,)).fetchone() is not None)
+
+    async def integrity(self) -> list[str]:
+        """What SQLite itself finds wrong; empty when nothing is."""
+
+        def job(db: Connection) -> list[str]:
+            rows = [text for (text,) in db.execute("PRAGMA quick_check(20)")]
+            return [] if rows == ["ok"] else rows
+
+        return await self._db.read(job)
+
+
+def _append(db: Connection, chat: int, last_seq: int, events: Sequence[NewEvent]) -> list[StoredEvent]:
+    row = db.execute("SELECT last_seq, deleted FROM chats WHERE id = ?", (chat,)).fetchone()
+    if row is None or row[1]:
+        raise Refused("deleted", "This chat was deleted; chat/open makes it again")
+    if row[0] != last_seq:
+        raise Stale()
+    stored = journal.number(events, last_seq, _now())
+    journal.insert(db, chat, stored)
+    for event in stored:
+        projections.project(db, chat, event)
+    if stored:
+        db.execute("UPDATE chats SET last_seq = ? WHERE id = ?", (stored[-1].seq, chat))
+    return stored
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _monotonic() -> int:
+    return time.monotonic_ns() // 1_000_000

@@ -1,0 +1,188 @@
+"""Turns and waiting prompts, read back as values. Items come from the events of each turn, so a page costs what it shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..model.chats import Prompt, PromptRecord
+from ..model.content import Block, Turn
+from ..model.events import decode
+from ..model.items import fold
+from ..model.failures import Refused, invalid
+from . import journal
+from .projections import usage_of
+from .sqlite import Connection
+
+import msgspec
+
+_COLUMNS = (
+    "ordinal, id, prompt, parent, status, reason, error, usage, model, engine, started_at, ended_at, first_seq,"
+    " last_seq, hidden"
+)
+_blocks = msgspec.json.Decoder(list[Block]).decode
+
+
+class TurnPage(msgspec.Struct, frozen=True):
+    """Turns in order, and the cursors of what lies before and after them."""
+
+    turns: list[Turn]
+    before: str | None
+    after: str | None
+
+
+def newest(db: Connection, chat: int, limit: int, max_bytes: int) -> TurnPage:
+    return before(db, chat, None, limit, max_bytes)
+
+
+def before(db: Connection, chat: int, cursor: str | None, limit: int, max_bytes: int) -> TurnPage:
+    """The newest visible turns before the cursor."""
+    bound = _ordinal(cursor) if cursor is not None else 2**53
+    rows = db.execute(
+        f"SELECT {_COLUMNS} FROM turns WHERE chat = ? AND hidden = 0 AND ordinal < ? ORDER BY ordinal DESC LIMIT ?",
+        (chat, bound, limit),
+    ).fetchall()
+    return _page(db, chat, _within(db, chat, rows, max_bytes)[::-1])
+
+
+def after(db: Connection, chat: int, cursor: str, limit: int, max_bytes: int) -> TurnPage:
+    """The oldest visible turns after the cursor."""
+    rows = db.execute(
+        f"SELECT {_COLUMNS} FROM turns WHERE chat = ? AND hidden = 0 AND ordinal > ? ORDER BY ordinal LIMIT ?",
+        (chat, _ordinal(cursor), limit),
+    ).fetchall()
+    return _page(db, chat, _within(db, chat, rows, max_bytes))
+
+
+def around(db: Connection, chat: int, turn: str, limit: int, max_bytes: int) -> TurnPage:
+    """The visible turns on both sides of one."""
+    row = db.execute("SELECT ordinal FROM turns WHERE chat = ? AND id = ?", (chat, turn)).fetchone()
+    if row is None:
+        raise unknown_turn(turn)
+    start = db.execute(
+        "SELECT coalesce(min(ordinal), 0) FROM (SELECT ordinal FROM turns WHERE chat = ? AND hidden = 0"
+        " AND ordinal <= ? ORDER BY ordinal DESC LIMIT ?)",
+        (chat, row[0], limit // 2 + 1),
+    ).fetchone()[0]
+    return after(db, chat, _cursor(start - 1), limit, max_bytes)
+
+
+def everything(db: Connection, chat: int) -> list[Turn]:
+    """All turns, hidden ones too, in the order in which they were started."""
+    rows = db.execute(f"SELECT {_COLUMNS} FROM turns WHERE chat = ? ORDER BY ordinal", (chat,)).fetchall()
+    return [_turn(db, chat, row) for row in rows]
+
+
+def get(db: Connection, chat: int, turn: str) -> Turn | None:
+    row = db.execute(f"SELECT {_COLUMNS} FROM turns WHERE chat = ? AND id = ?", (chat, turn)).fetchone()
+    return _turn(db, chat, row) if row else None
+
+
+def running(db: Connection, chat: int) -> Turn | None:
+    """The turn that has not ended, with its items as far as they got."""
+    row = db.execute(f"SELECT {_COLUMNS} FROM turns WHERE chat = ? AND status = 'running'", (chat,)).fetchone()
+    return _turn(db, chat, row) if row else None
+
+
+def visible_from(db: Connection, chat: int, turn: str) -> list[str]:
+    """The visible turn `turn` and those after it."""
+    rows = db.execute(
+        "SELECT id FROM turns WHERE chat = ?1 AND hidden = 0"
+        " AND ordinal >= (SELECT ordinal FROM turns WHERE chat = ?1 AND id = ?2 AND hidden = 0) ORDER BY ordinal",
+        (chat, turn),
+    )
+    return [id for (id,) in rows]
+
+
+def queue(db: Connection, chat: int) -> list[Prompt]:
+    rows = db.execute(
+        "SELECT id, turn, content, delivery, overrides, revision FROM prompts"
+        " WHERE chat = ? AND status = 'queued' ORDER BY position",
+        (chat,),
+    )
+    return [
+        Prompt(id, turn, _blocks(content), delivery, decode(overrides), revision)
+        for id, turn, content, delivery, overrides, revision in rows
+    ]
+
+
+def prompt(db: Connection, chat: int, id: str) -> PromptRecord | None:
+    row = db.execute("SELECT turn, status, seq FROM prompts WHERE chat = ? AND id = ?", (chat, id)).fetchone()
+    return PromptRecord(*row) if row else None
+
+
+def unknown_turn(turn: str) -> Refused:
+    return Refused("not_found", f"`turnId`: this chat has no turn {turn!r}", params={"field": "turnId", "turnId": turn})
+
+
+def _within(db: Connection, chat: int, rows: list[tuple[Any, ...]], max_bytes: int) -> list[Turn]:
+    """The turns of `rows`, as many as fit, at least one."""
+    turns: list[Turn] = []
+    size = 0
+    for row in rows:
+        turn = _turn(db, chat, row)
+        size += len(msgspec.json.encode(turn))
+        if turns and size > max_bytes:
+            break
+        turns.append(turn)
+    return turns
+
+
+def _page(db: Connection, chat: int, turns: list[Turn]) -> TurnPage:
+    if not turns:
+        return TurnPage([], None, None)
+    first, last = (_ordinal_of(db, chat, turn.id) for turn in (turns[0], turns[-1]))
+    return TurnPage(
+        _with_siblings(db, chat, turns),
+        _cursor(first) if _exists(db, chat, "<", first) else None,
+        _cursor(last) if _exists(db, chat, ">", last) else None,
+    )
+
+
+def _with_siblings(db: Connection, chat: int, turns: list[Turn]) -> list[Turn]:
+    """A turn's siblings answer the same place in the chat: regenerated or edited versions, hidden or not."""
+    shown = []
+    for turn in turns:
+        rows = db.execute("SELECT id FROM turns WHERE chat = ? AND parent IS ? ORDER BY ordinal", (chat, turn.parent_turn_id))
+        siblings = [id for (id,) in rows if id != turn.id]
+        shown.append(msgspec.structs.replace(turn, siblings=siblings) if siblings else turn)
+    return shown
+
+
+def _turn(db: Connection, chat: int, row: tuple[Any, ...]) -> Turn:
+    ordinal, id, prompt, parent, status, reason, error, usage, model, engine, started, ended, first, last, hidden = row
+    return Turn(
+        id=id,
+        prompt_id=prompt,
+        items=fold(journal.read_turn(db, chat, id, first, last)),
+        status=status,
+        model=model,
+        engine=engine,
+        started_at=started,
+        parent_turn_id=parent,
+        reason=reason,
+        error=decode(error) if error else None,
+        usage=usage_of(decode(usage)) if usage else None,
+        ended_at=ended,
+        hidden=bool(hidden),
+    )
+
+
+def _exists(db: Connection, chat: int, comparison: str, ordinal: int) -> bool:
+    query = f"SELECT 1 FROM turns WHERE chat = ? AND hidden = 0 AND ordinal {comparison} ? LIMIT 1"
+    return db.execute(query, (chat, ordinal)).fetchone() is not None
+
+
+def _ordinal_of(db: Connection, chat: int, turn: str) -> int:
+    (ordinal,) = db.execute("SELECT ordinal FROM turns WHERE chat = ? AND id = ?", (chat, turn)).fetchone()
+    return int(ordinal)
+
+
+def _cursor(ordinal: int) -> str:
+    return f"turn.{ordinal}"
+
+
+def _ordinal(cursor: str) -> int:
+    kind, _, digits = cursor.partition(".")
+    if kind != "turn" or not digits.isdecimal() or len(digits) > 15:
+        raise invalid("before/after", "a cursor of an earlier answer")
+    return int(digits)

@@ -1,0 +1,1 @@
+"""What differs by operating system, one small module each."""

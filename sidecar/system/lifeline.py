@@ -1,0 +1,57 @@
+"""Notices that a process has gone: by pidfd on Linux, by kqueue on macOS, by asking again elsewhere."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+
+import anyio
+import anyio.to_thread
+
+from .processes import pid_exists
+
+POLL_S = 0.5
+"""The contract's way out has two seconds; asking twice a second leaves most of them."""
+
+
+async def gone(pid: int) -> None:
+    """Return once the process `pid` has ended."""
+    if sys.platform == "linux":
+        await _gone_by_pidfd(pid)
+    elif sys.platform == "darwin":
+        await anyio.to_thread.run_sync(_gone_by_kqueue, pid, abandon_on_cancel=True)
+    else:
+        await _gone_by_polling(pid)
+
+
+async def _gone_by_pidfd(pid: int) -> None:
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    except OSError:
+        await _gone_by_polling(pid)
+        return
+    try:
+        await anyio.wait_readable(fd)
+    finally:
+        os.close(fd)
+
+
+def _gone_by_kqueue(pid: int) -> None:
+    if sys.platform != "darwin":
+        return
+    queue = select.kqueue()
+    watch = select.kevent(pid, select.KQ_FILTER_PROC, select.KQ_EV_ADD, select.KQ_NOTE_EXIT)
+    try:
+        queue.control([watch], 1)
+    except ProcessLookupError:
+        return
+    finally:
+        queue.close()
+
+
+async def _gone_by_polling(pid: int) -> None:
+    while pid_exists(pid):
+        await anyio.sleep(POLL_S)
