@@ -22,7 +22,8 @@ def main() -> int:
         from .cli import main as command_line
 
         return command_line(argv)
-    from .door import ServeOptions, serve
+    from .door import serve
+    from .system.launch import ServeOptions
 
     return serve(ServeOptions(**options))
 

@@ -7,13 +7,12 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, Protocol
 
 import anyio
 import msgspec
 from anyio.abc import TaskGroup
-
 from sidecar_protocol import messages as m
 from sidecar_protocol.errors import RpcError
 from sidecar_protocol.framing import Frame
@@ -22,20 +21,21 @@ from sidecar_protocol.peer import Peer
 
 from . import doctor, logs
 from . import settings as configuration
-from .chat.chats import Chats
+from .chat.chats import Address, Chats
 from .chat.session import Surroundings
 from .chat.watch import Watch
-from .door import Door, ServeOptions, hello
 from .faces.native import NativeFace
 from .faces.native.face import Greeter
 from .model.chats import ProcessIdentity
 from .model.failures import Failure, StorageFailed
 from .providers.base import ModelEntry
 from .providers.registry import Registry
+from .rpc.stdio import Outlet
 from .rpc.wire import Wire
 from .settings import Settings, SettingsError
 from .store import Store
 from .system import lifeline, processes
+from .system.launch import Handover, ServeOptions
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,18 @@ REOPEN_S = 1.0
 """How soon a database that could not be opened is tried again."""
 
 
-def run(door: Door, options: ServeOptions) -> int:
+class Entrance(Protocol):
+    """The door, as the house sees it."""
+
+    instance_id: str
+    outlet: Outlet
+
+    def hello(self) -> dict[str, Any]: ...
+    def ping(self, inflight: int) -> dict[str, Any]: ...
+    def hand_over(self, take: Callable[[Sequence[Frame]], None], on_end: Callable[[], None]) -> Handover: ...
+
+
+def run(door: Entrance, options: ServeOptions) -> int:
     """Serve behind the door until there is a reason to leave; the exit code."""
     code = anyio.run(_serve, door, options)
     door.outlet.drain(FLUSH_S)
@@ -56,7 +67,7 @@ def run(door: Door, options: ServeOptions) -> int:
     _exit(code)
 
 
-async def _serve(door: Door, options: ServeOptions) -> int:
+async def _serve(door: Entrance, options: ServeOptions) -> int:
     async with anyio.create_task_group() as tasks:
         house = House(door, options, tasks)
         return await house.live()
@@ -66,7 +77,7 @@ async def _serve(door: Door, options: ServeOptions) -> int:
 class House:
     """Everything that lives as long as the process does."""
 
-    def __init__(self, door: Door, options: ServeOptions, tasks: TaskGroup) -> None:
+    def __init__(self, door: Entrance, options: ServeOptions, tasks: TaskGroup) -> None:
         self._door = door
         self._options = options
         self._tasks = tasks
@@ -80,7 +91,7 @@ class House:
         self._leaving = anyio.Event()
         self._code = 0
         self._wire = Wire(door.outlet)
-        greeter = Greeter(lambda: hello(door.instance_id), self._ping, self._greeted, self._shut_down)
+        greeter = Greeter(door.hello, self._ping, self._greeted, self._shut_down)
         self._face = NativeFace(self._ready, self, greeter, self._wire, tasks)
         self._peer = Peer(self._wire.send, self._face.dispatcher.serve, self._hear, tasks)
 
@@ -122,6 +133,9 @@ class House:
     ) -> None:
         configuration.write(scope, project, changes, expected_version)
         self._settings.clear()
+
+    def describe(self, address: Address) -> dict[str, Any]:
+        return self._chats.describe(address) if self._chats else {}
 
     def models(self) -> list[ModelEntry]:
         return self._providers.models(self.settings(None).model)
@@ -210,11 +224,12 @@ class House:
         if self._chats:
             return self._chats
         async with self._opening:
-            if self._chats is None:
+            chats = self._chats
+            if chats is None:
                 self._raise_recent_failure()
                 with anyio.CancelScope(shield=True):
-                    self._chats = await self._open()
-            return self._chats
+                    chats = self._chats = await self._open()
+            return chats
 
     def _raise_recent_failure(self) -> None:
         if self._open_failure and anyio.current_time() < self._open_failure[0]:
@@ -229,7 +244,9 @@ class House:
             raise failure from error
         except StorageFailed as failure:
             self._open_failure = (anyio.current_time() + REOPEN_S, failure)
-            state = {"schema_newer": "newer", "readonly": "readonly", "full": "full"}.get(failure.reason or "")
+            state = {"schema_newer": "newer", "readonly": "readonly", "full": "full"}.get(
+                failure.reason or ""
+            )
             if state:
                 self._status("storage", {"state": state})
             raise
@@ -243,7 +260,9 @@ class House:
         self._store = store
         around = Surroundings(store, self._tasks, self._providers, self._defaults, lambda: self._client)
         chats = Chats(around, settings.chat_id)
-        watch = Watch(chats, lambda id, change: self._status("chats.changed", {"sessionId": id, "change": change}))
+        watch = Watch(
+            chats, lambda id, change: self._status("chats.changed", {"sessionId": id, "change": change})
+        )
         self._tasks.start_soon(watch.run)
         self._tasks.start_soon(watch.renew)
         self._status("storage", {"state": "ready"})
@@ -309,7 +328,9 @@ class _Signals:
             try:
                 self._loop.add_signal_handler(number, self._act, number)
             except NotImplementedError:  # Windows has no signal handlers on the loop
-                signal.signal(number, lambda received, _: self._loop.call_soon_threadsafe(self._act, received))
+                signal.signal(
+                    number, lambda received, _: self._loop.call_soon_threadsafe(self._act, received)
+                )
 
     def __exit__(self, *_: object) -> None:
         """Stay deaf on the last steps: the way out is bounded already."""

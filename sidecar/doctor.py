@@ -37,11 +37,16 @@ async def examine(store: Store | Failure, settings: Settings | str) -> list[Chec
     """All checks; a store or settings that could not be opened come as the reason why."""
     checks = [_python(), _sqlite(), _settings(settings)]
     if isinstance(store, Failure):
-        return [*checks, Check("storage", "fail", f"storage_{store.reason or 'closed'}", store.message, store.action)]
+        return [
+            *checks,
+            Check("storage", "fail", f"storage_{store.reason or 'closed'}", store.message, store.action),
+        ]
     return [*checks, await _database(store), await anyio.to_thread.run_sync(_disk, store.data_dir)]
 
 
-async def write_report(path: str, redact: bool, checks: list[Check], store: Store | None, settings: dict[str, Any]) -> list[str]:
+async def write_report(
+    path: str, redact: bool, checks: list[Check], store: Store | None, settings: dict[str, Any]
+) -> list[str]:
     """A zip with what a bug report needs and nothing that was said; `redact` leaves out titles, paths and ids."""
     if not os.path.isabs(path):
         raise invalid("path", "an absolute path")
@@ -97,13 +102,17 @@ async def _database(store: Store) -> Check:
     except Failure as failure:
         return Check("database", "fail", f"storage_{failure.reason}", failure.message, failure.action)
     if problems:
-        return Check("database", "fail", "storage_corrupt", "; ".join(problems[:3]), "Export what can be read")
+        return Check(
+            "database", "fail", "storage_corrupt", "; ".join(problems[:3]), "Export what can be read"
+        )
     return Check("database", "ok", "database", f"{store.data_dir}: sound")
 
 
 def _disk(data_dir: str) -> Check:
     if data_dir == ":memory:":
-        return Check("disk", "warn", "in_memory", "Chats are kept in memory and end with the process", "Set --data-dir")
+        return Check(
+            "disk", "warn", "in_memory", "Chats are kept in memory and end with the process", "Set --data-dir"
+        )
     free = shutil.disk_usage(data_dir).free
     message = f"{free // (1024 * 1024)} MiB free in {data_dir}"
     if free < LOW_DISK_BYTES:
@@ -125,4 +134,6 @@ def _zip(path: str, files: dict[str, Any]) -> None:
         with open(fd, "wb") as file:
             file.write(buffer.getvalue())
     except OSError as error:
-        raise Refused("invalid_params", f"`path`: {path}: {error.strerror}", params={"field": "path"}) from error
+        raise Refused(
+            "invalid_params", f"`path`: {path}: {error.strerror}", params={"field": "path"}
+        ) from error

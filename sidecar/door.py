@@ -13,12 +13,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 from sidecar_protocol.framing import MAX_FRAME_BYTES, Frame
 
 from . import __version__
 from .rpc.stdio import Inlet, Outlet, take_over_stdio
+from .system.launch import Handover, ServeOptions
 
 GREETING_WAIT_S = 0.02
 """A client greets at once; importing must not take the processor from the answer to that greeting."""
@@ -30,24 +31,6 @@ MAX_HELD_BYTES = 64 * 1024 * 1024
 """What may wait for the house; more stays in the pipe."""
 
 VERSION = 1
-
-
-class ServeOptions(NamedTuple):
-    """The command line of `sidecar serve`."""
-
-    data_dir: str | None = None
-    config: str | None = None
-    framing: str = "auto"
-    log_level: str | None = None
-    chat_id: str | None = None
-
-
-class Handover(NamedTuple):
-    """What happened at the door before the house was ready."""
-
-    greeting: dict[str, Any] | None
-    frames: list[Frame]
-    ended: bool
 
 
 def serve(options: ServeOptions) -> int:
@@ -116,6 +99,10 @@ class Door:
             self._lock.notify_all()
             return Handover(self._greeting, held, self._ended)
 
+    def hello(self) -> dict[str, Any]:
+        """The result of `initialize`."""
+        return hello(self.instance_id)
+
     def ping(self, inflight: int) -> dict[str, Any]:
         """The result of `ping`."""
         return {
@@ -152,9 +139,11 @@ class Door:
             return False
         if message["method"] == "ping" and not message.get("params"):
             result = self.ping(0)
-        elif message["method"] == "initialize" and self._greeting is None and _is_plain(message.get("params")):
+        elif (
+            message["method"] == "initialize" and self._greeting is None and _is_plain(message.get("params"))
+        ):
             self._greeting = message["params"]
-            result = hello(self.instance_id)
+            result = self.hello()
         else:
             return False
         self.outlet.send(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
@@ -169,7 +158,11 @@ def _plain_request(frame: Frame) -> dict[str, Any] | None:
         message = json.loads(frame)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
+    if (
+        not isinstance(message, dict)
+        or message.get("jsonrpc") != "2.0"
+        or not isinstance(message.get("method"), str)
+    ):
         return None
     id = message.get("id")
     plain_id = isinstance(id, str) or (type(id) is int and abs(id) < 2**53)

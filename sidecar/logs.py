@@ -1,4 +1,4 @@
-"""The log: one JSON object a line on stderr, from a thread of its own, so that nobody who does not read it can stall us."""
+"""The log: one JSON object a line on stderr, from a thread of its own: a client that does not read it stalls nothing."""
 
 from __future__ import annotations
 
@@ -13,9 +13,19 @@ MAX_WAITING = 1000
 """Lines that wait for a stderr nobody drains; more are dropped and counted."""
 
 TRACE = 5
-LEVELS = {"error": logging.ERROR, "warn": logging.WARNING, "info": logging.INFO, "debug": logging.DEBUG, "trace": TRACE}
+LEVELS = {
+    "error": logging.ERROR,
+    "warn": logging.WARNING,
+    "info": logging.INFO,
+    "debug": logging.DEBUG,
+    "trace": TRACE,
+}
 
-_STANDARD = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}
+_STANDARD = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {
+    "message",
+    "asctime",
+    "taskName",
+}
 
 
 def start(level: str, file: str | None) -> None:

@@ -239,8 +239,16 @@ _METHODS = [
         "Let a project's own configuration take part in what runs code, or stop it.",
         {"path": "/home/ada/engine", "trusted": True},
     ),
-    Method("stats/read", m.StatsReadParams, m.StatsReadResult, "global", "Figures of a chat, a project or all."),
-    Method("doctor/run", Empty, m.DoctorRunResult, "global", "Check the installation: ok, warn or fail, and what to do."),
+    Method(
+        "stats/read", m.StatsReadParams, m.StatsReadResult, "global", "Figures of a chat, a project or all."
+    ),
+    Method(
+        "doctor/run",
+        Empty,
+        m.DoctorRunResult,
+        "global",
+        "Check the installation: ok, warn or fail, and what to do.",
+    ),
     Method(
         "doctor/report",
         m.DoctorReportParams,
@@ -265,7 +273,12 @@ NOTIFICATIONS: dict[str, Notice] = {
     notice.name: notice
     for notice in [
         Notice("exit", Empty, "client", "Leave now."),
-        Notice("$/cancelRequest", m.CancelRequestParams, "client", "The request answers -32800 unless it has committed."),
+        Notice(
+            "$/cancelRequest",
+            m.CancelRequestParams,
+            "client",
+            "The request answers -32800 unless it has committed.",
+        ),
         Notice("event", m.Event, "sidecar", "Something happened in a chat."),
         Notice("status", m.Status, "sidecar", "Something happened that belongs to no chat."),
     ]

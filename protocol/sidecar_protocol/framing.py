@@ -29,7 +29,7 @@ Frame = bytes | Oversized
 
 
 class Deframer:
-    """Collects bytes, hands out whole frames. A frame is never decoded here, so no chunk border can split a character."""
+    """Collects bytes, hands out whole frames. Nothing is decoded here, so no chunk border can split a character."""
 
     def __init__(self, framing: str = "auto", max_bytes: int = MAX_FRAME_BYTES) -> None:
         self.framing = framing

@@ -102,7 +102,9 @@ def _classify(message: dict[str, Any]) -> Message:
 
 def _response(message: dict[str, Any], id: RequestId | None) -> Message:
     if ("result" in message) == ("error" in message) or id is None:
-        return Invalid(id, _bad("Neither a request (`method`) nor a response (`id` with `result` or `error`)"))
+        return Invalid(
+            id, _bad("Neither a request (`method`) nor a response (`id` with `result` or `error`)")
+        )
     if "result" in message:
         return Response(id, message["result"], None)
     error = message["error"] if isinstance(message["error"], dict) else {}

@@ -119,7 +119,9 @@ class Peer:
         if self._closed:
             self._write(jsonrpc.failure(request.id, self._closed))
         elif request.id in self._calls:
-            error = RpcError.named("invalid_request", f"The id {request.id!r} is in use by a request under way")
+            error = RpcError.named(
+                "invalid_request", f"The id {request.id!r} is in use by a request under way"
+            )
             self._write(jsonrpc.failure(request.id, error))
         else:
             call = self._calls[request.id] = Call(request)
@@ -151,7 +153,9 @@ class Peer:
     def _settle(self, response: Response) -> None:
         waiter = self._waiting.pop(response.id, None)
         if waiter is None:
-            logger.warning("ignored a response to a request that was never sent", extra={"rpc_id": response.id})
+            logger.warning(
+                "ignored a response to a request that was never sent", extra={"rpc_id": response.id}
+            )
         elif response.error:
             waiter.fail(response.error)
         else:

@@ -75,6 +75,17 @@ class Chats:
         chat_id = address.chat_id if address.chat_id is not None else self._default_chat
         return identity.key_of(chat_id, address.project_path, address.namespace)
 
+    def describe(self, address: Address) -> dict[str, Any]:
+        """The ids of the chat that an address names, as far as that can be told without reading anything."""
+        try:
+            key = self.key(address)
+        except Refused:
+            return {}
+        if isinstance(key, str):
+            session = self._sessions.get(key)
+            return {"sessionId": key, "chatId": session.chat.key.chat_id if session else None}
+        return {"sessionId": key.session_id, "chatId": key.chat_id}
+
     async def open(self, address: Address, *, create: bool, changes: dict[str, Any] | None = None) -> Opened:
         """Resume the chat's session, or create one only when there is none; a deleted chat is made again."""
         key = self.key(address)

@@ -1,4 +1,4 @@
-"""A chat's own configuration: which keys there are, what they may hold, and what is in force with the settings below it."""
+"""A chat's own configuration: its keys, what they may hold, and what is in force with the settings below."""
 
 from __future__ import annotations
 
@@ -76,7 +76,11 @@ def checked(changes: dict[str, Any]) -> dict[str, Any]:
         config = msgspec.convert(changes, ChatConfig)
     except msgspec.ValidationError as error:
         raise _mistyped(error) from error
-    for key, value in (("window", config.window), ("maxSteps", config.max_steps), ("outputReserve", config.output_reserve)):
+    for key, value in (
+        ("window", config.window),
+        ("maxSteps", config.max_steps),
+        ("outputReserve", config.output_reserve),
+    ):
         if value is not None and value < 1:
             raise invalid(f"set.{key}", "a positive number")
     if len(encode(config.meta)) > MAX_META_BYTES:

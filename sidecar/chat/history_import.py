@@ -85,7 +85,7 @@ def parse(source: str) -> Imported:
     return imported
 
 
-def to_events(imported: Imported, chat: Chat, *, renumber: bool) -> Iterator[NewEvent] | list[NewEvent]:
+def to_events(imported: Imported, chat: Chat, *, renumber: bool) -> list[NewEvent]:
     """The events that bring the turns in: the tree of turns comes out as it went in."""
     turns = _renumbered(imported.turns_read) if renumber else imported.turns_read
     visible: list[str] = []
@@ -198,7 +198,9 @@ def _renumbered(turns: list[Turn]) -> list[Turn]:
             id=ids[turn.id],
             prompt_id=new_id("p"),
             parent_turn_id=ids.get(turn.parent_turn_id or ""),
-            items=[msgspec.structs.replace(item, id=new_id("i"), turn_id=ids[turn.id]) for item in turn.items],
+            items=[
+                msgspec.structs.replace(item, id=new_id("i"), turn_id=ids[turn.id]) for item in turn.items
+            ],
         )
         for turn in turns
     ]

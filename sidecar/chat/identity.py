@@ -48,7 +48,9 @@ def not_found(session_id: str) -> Refused:
 
 
 def deleted(session_id: str) -> Refused:
-    return Refused("deleted", "This chat was deleted; chat/open makes it again", params={"sessionId": session_id})
+    return Refused(
+        "deleted", "This chat was deleted; chat/open makes it again", params={"sessionId": session_id}
+    )
 
 
 def _key(namespace: str, kind: KeyKind, value: str) -> ChatKey:

@@ -24,7 +24,9 @@ MAX_PENDING_BYTES = 1024 * 1024
 class Recorder:
     """`last_seq` is committed; `generation` is the lease that this process holds, or None."""
 
-    def __init__(self, store: Store, chat: int, last_seq: int, tasks: TaskGroup, client: Callable[[], str]) -> None:
+    def __init__(
+        self, store: Store, chat: int, last_seq: int, tasks: TaskGroup, client: Callable[[], str]
+    ) -> None:
         self._store = store
         self._chat = chat
         self._tasks = tasks
@@ -103,7 +105,12 @@ class Recorder:
         events = [entry.event() if isinstance(entry, _Run) else entry for entry in batch.entries]
         try:
             appended = await self._store.append(
-                self._chat, self.last_seq, self.generation, events, client=self._client(), release=batch.release
+                self._chat,
+                self.last_seq,
+                self.generation,
+                events,
+                client=self._client(),
+                release=batch.release,
             )
         except Failure as failure:
             batch.failure = failure

@@ -228,7 +228,9 @@ class Session:
     async def events_after(self, seq: int, limit: int, max_bytes: int) -> list[StoredEvent]:
         return await self._store.events_after(self.chat.id, seq, limit, max_bytes)
 
-    async def read_events(self, epoch: str, seq: int, limit: int, max_bytes: int) -> tuple[Chat, list[StoredEvent]]:
+    async def read_events(
+        self, epoch: str, seq: int, limit: int, max_bytes: int
+    ) -> tuple[Chat, list[StoredEvent]]:
         """Stored events behind a cursor, and the chat as it was when they were read."""
         return await self._store.read_events(self.chat.id, epoch, seq, limit, max_bytes)
 
@@ -324,7 +326,11 @@ class Session:
         for event in before:
             head = event.data["head"]
         model = self._model(prompt.overrides)
-        accepted: dict[str, Any] = {"promptId": prompt.id, "turnId": prompt.turn_id, "delivery": prompt.delivery}
+        accepted: dict[str, Any] = {
+            "promptId": prompt.id,
+            "turnId": prompt.turn_id,
+            "delivery": prompt.delivery,
+        }
         if not goes_on:
             accepted["item"] = _user_item(prompt.turn_id, prompt.content)
         started = {"promptId": prompt.id, "model": model, "engine": "native", "parentTurnId": head}
@@ -339,7 +345,11 @@ class Session:
             events.append(NewEvent("chat.renamed", {"title": title, "by": "sidecar"}))
         stored = await self._record(*events)
         self.chat = self.chat._replace(
-            head=prompt.turn_id, state="running", title=self.chat.title or title, turns=self.chat.turns + 1, model=model
+            head=prompt.turn_id,
+            state="running",
+            title=self.chat.title or title,
+            turns=self.chat.turns + 1,
+            model=model,
         )
         turn = self.turn = RunningTurn(prompt.turn_id, prompt.id, self.recorder, self.chat.usage)
         self._around.tasks.start_soon(self._run, turn, prompt, model, goes_on)
@@ -361,7 +371,10 @@ class Session:
         except Exception:
             # A bug ends its turn, never the other chats.
             logger.exception("a turn failed", extra={"session_id": self.chat.key.session_id})
-            reason, error = "error", Failure("internal_error", "The turn failed inside the sidecar; its log says why")
+            reason, error = (
+                "error",
+                Failure("internal_error", "The turn failed inside the sidecar; its log says why"),
+            )
         turn.ending = True
         with anyio.CancelScope(shield=True):
             await self._finish(turn, reason, error)
@@ -430,7 +443,9 @@ class Session:
         except Failure as failure:
             logger.error("a waiting prompt could not start", extra={"error": failure.message})
 
-    async def _retry(self, prompt_id: str, turn_id: str | None, here: bool, overrides: dict[str, Any]) -> Sent:
+    async def _retry(
+        self, prompt_id: str, turn_id: str | None, here: bool, overrides: dict[str, Any]
+    ) -> Sent:
         known = await self._store.prompt(self.chat.id, prompt_id)
         if known:
             return Sent("duplicate", known.turn_id, known.seq)
@@ -458,6 +473,8 @@ class Session:
         turn = await self._store.turn(self.chat.id, wanted)
         if turn is None or turn.hidden:
             raise unknown_turn(wanted)
+        if turn.status == "running":
+            raise Unclosed()  # not running here: its owner is another process, or gone
         return turn
 
     async def _unfinished(self, turn: Turn) -> Turn:
@@ -491,7 +508,11 @@ class Session:
             turn = await self._store.turn(self.chat.id, turn_id)
             if turn is None:
                 waiting = any(prompt.turn_id == turn_id for prompt in self.queue)
-                raise invalid("turnId", "a turn that runs; use prompt/remove") if waiting else unknown_turn(turn_id)
+                raise (
+                    invalid("turnId", "a turn that runs; use prompt/remove")
+                    if waiting
+                    else unknown_turn(turn_id)
+                )
             if turn.status != "running":
                 return Cancelled("already_ended")
         lease = snapshot.lease
@@ -519,7 +540,9 @@ class Session:
                         params={"revision": prompt.revision},
                     )
                 return place, prompt
-        raise Refused("not_found", f"No prompt {prompt_id!r} waits in this chat", params={"promptId": prompt_id})
+        raise Refused(
+            "not_found", f"No prompt {prompt_id!r} waits in this chat", params={"promptId": prompt_id}
+        )
 
     async def _first_words(self) -> str | None:
         _, page = await self._store.history(self.chat.id, after="turn.0", limit=1, max_bytes=1)
@@ -547,7 +570,12 @@ def _user_item(turn_id: str, content: list[Block]) -> Item:
 
 
 def _prompt_event(type: str, prompt: Prompt, **more: Any) -> NewEvent:
-    data = {"promptId": prompt.id, "turnId": prompt.turn_id, "delivery": prompt.delivery, "content": prompt.content}
+    data = {
+        "promptId": prompt.id,
+        "turnId": prompt.turn_id,
+        "delivery": prompt.delivery,
+        "content": prompt.content,
+    }
     return NewEvent(type, {**data, **more})
 
 

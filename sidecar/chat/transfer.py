@@ -36,7 +36,11 @@ async def export(
 ) -> Exported:
     """The whole chat, hidden turns too, to a file or inline."""
     chat, turns = await store.all_turns(session.chat.id)
-    lines = _markdown(chat, turns) if format == "markdown" else [line async for line in _jsonl(store, chat, turns)]
+    lines = (
+        _markdown(chat, turns)
+        if format == "markdown"
+        else [line async for line in _jsonl(store, chat, turns)]
+    )
     data = "\n".join([*lines, ""]).encode()
     if path is not None:
         await anyio.to_thread.run_sync(_write, _absolute(path), data)
@@ -78,11 +82,22 @@ async def import_into(chats: Chats, address: Address, source: str, append: bool)
 
 
 async def _jsonl(store: Store, chat: Chat, turns: list[Turn]) -> Any:
-    header = {"sidecar": "chat", "version": 1, "title": chat.title, "titleBy": chat.title_by, "head": chat.head}
+    header = {
+        "sidecar": "chat",
+        "version": 1,
+        "title": chat.title,
+        "titleBy": chat.title_by,
+        "head": chat.head,
+    }
     yield encode({**header, "config": chat.config}).decode()
     for id in _blob_ids(turns):
         info, data = await store.read_blob(id, 0, 2**31 - 1)
-        blob = {"id": id, "mimeType": info.mime_type, "name": info.name, "data": base64.b64encode(data).decode()}
+        blob = {
+            "id": id,
+            "mimeType": info.mime_type,
+            "name": info.name,
+            "data": base64.b64encode(data).decode(),
+        }
         yield encode({"blob": blob}).decode()
     for turn in turns:
         yield encode({"turn": msgspec.structs.replace(turn, siblings=[])}).decode()
@@ -90,7 +105,11 @@ async def _jsonl(store: Store, chat: Chat, turns: list[Turn]) -> Any:
 
 def _blob_ids(turns: list[Turn]) -> list[str]:
     found = (
-        block.blob_id for turn in turns for item in turn.items for block in item.content or [] if block.blob_id
+        block.blob_id
+        for turn in turns
+        for item in turn.items
+        for block in item.content or []
+        if block.blob_id
     )
     return list(dict.fromkeys(found))
 
@@ -138,7 +157,9 @@ def _write(path: str, data: bytes) -> None:
             os.unlink(partial)
             raise
     except OSError as error:
-        raise Refused("invalid_params", f"`path`: {path}: {error.strerror}", params={"field": "path"}) from error
+        raise Refused(
+            "invalid_params", f"`path`: {path}: {error.strerror}", params={"field": "path"}
+        ) from error
 
 
 def _read(path: str) -> str:
@@ -146,6 +167,8 @@ def _read(path: str) -> str:
         with open(path, encoding="utf-8-sig") as file:
             return file.read()
     except OSError as error:
-        raise Refused("invalid_params", f"`path`: {path}: {error.strerror}", params={"field": "path"}) from error
+        raise Refused(
+            "invalid_params", f"`path`: {path}: {error.strerror}", params={"field": "path"}
+        ) from error
     except UnicodeDecodeError as error:
         raise invalid("path", f"a file in UTF-8 ({error.reason} at byte {error.start})") from error

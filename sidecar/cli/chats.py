@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from argparse import Namespace
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 from sidecar_client import Chat, Sidecar
 from sidecar_protocol.messages import ChatSummary, Turn
 
 from .client import find_chat, run
+from .columns import print_columns
 from .drawing import TurnWriter
 from .errors import Failed
 
@@ -25,12 +23,7 @@ def list_chats(options: Namespace) -> int:
     if not found:
         print("There are no such chats." if options.query or options.archived else "There are no chats yet.")
         return 0
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("chat", "title", "turns", "last"):
-        table.add_column(column, no_wrap=True, overflow="fold" if column == "chat" else "ellipsis")
-    for each in found:
-        table.add_row(*(Text(cell) for cell in _row(each)))
-    Console(highlight=False, soft_wrap=not sys.stdout.isatty()).print(table)
+    print_columns(("chat", "turns", "last", "title"), [_row(each) for each in found], wide=3)
     return 0
 
 
@@ -74,4 +67,4 @@ async def _all_chats(app: Sidecar, archived: bool, query: str | None) -> list[Ch
 
 def _row(each: ChatSummary) -> tuple[str, str, str, str]:
     last = time.strftime("%Y-%m-%d %H:%M", time.localtime(each.last_activity / 1000))
-    return each.chat_id or each.session_id, each.title or each.preview or "", str(each.turns), last
+    return each.chat_id or each.session_id, str(each.turns), last, each.title or each.preview or ""

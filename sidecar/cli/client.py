@@ -45,7 +45,7 @@ def run(options: Namespace, command: Callable[[Sidecar], Awaitable[T]]) -> T:
     return anyio.run(session)
 
 
-async def find_chat(app: Sidecar, name: str, turns: int = 0) -> Chat:
+async def find_chat(app: Sidecar, name: str, turns: int = 1) -> Chat:
     """The chat called `name`, by its id or its session id; none is made."""
     check_chat_id(name, "CHAT")
     try:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from argparse import Namespace
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
 from sidecar_client import Sidecar
 from sidecar_protocol.messages import SettingsReadResult, SettingValue
 
 from .client import folder, run
+from .columns import print_columns
 
 
 def show(options: Namespace) -> int:
@@ -63,12 +63,7 @@ def _value(setting: SettingValue) -> str:
 
 
 def _print_values(found: SettingsReadResult) -> None:
-    console = Console(highlight=False, soft_wrap=True)
-    table = Table(box=None, pad_edge=False)
-    for column in ("key", "value", "from"):
-        table.add_column(column, no_wrap=True)
-    for key, setting in found.values.items():
-        table.add_row(key, _value(setting), setting.layer)
-    console.print(table)
+    rows = [(key, _value(setting), setting.layer) for key, setting in found.values.items()]
+    print_columns(("key", "value", "from"), rows, wide=1)
     for warning in found.warnings:
-        console.print(f"warning: {warning}", style="yellow", markup=False)
+        print(f"warning: {warning}", file=sys.stderr)

@@ -24,5 +24,6 @@ def explain(error: BaseException) -> str | None:
 
 def explain_object(message: str, data: dict[str, object]) -> str:
     """An error of the contract in a sentence or two: what happened, and the hint where there is one."""
-    hint = data.get("hint")
-    return f"{message}\n  {hint}" if hint else message
+    more = [f"\n  {data[key]}" for key in ("hint",) if data.get(key)]
+    more += [f"\n  ref: {data['ref']}"] if data.get("ref") else []
+    return message + "".join(more)

@@ -6,7 +6,8 @@ from argparse import Namespace
 
 
 def serve_options(options: Namespace) -> int:
-    from sidecar.door import ServeOptions, serve
+    from sidecar.door import serve
+    from sidecar.system.launch import ServeOptions
 
     given = {name: getattr(options, name, None) for name in ("data_dir", "config", "log_level", "chat_id")}
     return serve(ServeOptions(framing=options.framing, **given))

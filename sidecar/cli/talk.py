@@ -18,7 +18,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from rich.console import Console
 from sidecar_client import Answer, Chat, Sidecar
 
-from .client import folder, open_chat, spawn
+from .client import check_chat_id, folder, open_chat, spawn
 from .drawing import ending
 from .errors import Failed
 from .painters import MarkdownPainter, Painter, PlainPainter
@@ -33,10 +33,12 @@ Ask = Callable[[Chat], Answer]
 
 def talk(options: Namespace) -> int:
     project = folder(options.project, "--project")
+    name = fresh_id() if options.chat is None else options.chat
+    check_chat_id(name, "--chat")
     piped = None if sys.stdin is None or sys.stdin.isatty() else _utf8(sys.stdin)
     question = _question(options.question, piped)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(spawn(options)) as app:
-        line = Line(portal, app, options.chat or fresh_id(), project)
+        line = Line(portal, app, name, project)
         if question is not None:
             return _report(line.ask(lambda chat: chat.prompt(question, commands="off")))
         if piped is not None:
@@ -125,6 +127,8 @@ def _result(playing: Future[Answer]) -> Answer:
 
 def _question(given: str | None, piped: TextIO | None) -> str | None:
     """What to ask; text that comes through a pipe is put below a question."""
+    if given is None and sys.stdin is None:
+        raise Failed("question: give one, as there is no stdin to read any from.")
     if given is None:
         return None
     if not given.strip():

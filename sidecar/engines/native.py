@@ -64,7 +64,9 @@ async def run(request: TurnRequest, sink: Sink) -> EndReason:
 
 
 async def _ask(request: TurnRequest, messages: list[Message], step: _Step) -> Completion:
-    return await request.provider.stream(ModelRequest(request.model, list(messages), request.effort), step.take)
+    return await request.provider.stream(
+        ModelRequest(request.model, list(messages), request.effort), step.take
+    )
 
 
 async def _run_tool(call: ToolCall, sink: Sink) -> ToolResult:

@@ -28,7 +28,7 @@ class Value(msgspec.Struct, rename="camel", omit_defaults=True, frozen=True, kw_
     """A value of the journal: camelCase in JSON, absent instead of null."""
 
 
-class Block(Value, kw_only=True):
+class Block(Value, kw_only=True, frozen=True):
     """A piece of a prompt; media stand here by `blob_id`, never by their bytes."""
 
     type: Literal["text", "image", "audio", "resource_link", "resource"]
@@ -41,7 +41,7 @@ class Block(Value, kw_only=True):
     size: int | None = None
 
 
-class Item(Value, kw_only=True):
+class Item(Value, kw_only=True, frozen=True):
     """One part of a turn: what the user said, a message, a thought, a tool call, a notice."""
 
     id: str
@@ -63,7 +63,7 @@ class Item(Value, kw_only=True):
     error: dict[str, Any] | None = None
 
 
-class Usage(Value, kw_only=True):
+class Usage(Value, kw_only=True, frozen=True):
     """Tokens; absent figures are not known."""
 
     input_tokens: int | None = None
@@ -78,7 +78,7 @@ class Usage(Value, kw_only=True):
         )
 
 
-class Turn(Value, kw_only=True):
+class Turn(Value, kw_only=True, frozen=True):
     """One prompt and all that answers it."""
 
     id: str

@@ -55,7 +55,9 @@ class Refused(Failure):
 
 
 class StorageFailed(Failure):
-    def __init__(self, reason: str, message: str, *, action: str | None = None, retryable: bool = False) -> None:
+    def __init__(
+        self, reason: str, message: str, *, action: str | None = None, retryable: bool = False
+    ) -> None:
         super().__init__("storage", message, reason=reason, action=action, retryable=retryable)
 
 

@@ -1,4 +1,4 @@
-"""Events of one turn, folded into its items: finished ones as they ended, unfinished ones with what they have so far."""
+"""Events of one turn, folded into its items: finished ones as they ended, the others as far as they got."""
 
 from __future__ import annotations
 

@@ -6,7 +6,16 @@ import re
 
 import anyio.lowlevel
 
-from .base import AssistantMessage, Completion, Emit, ModelEntry, ModelRequest, TextDelta, TokenUsage, UserMessage
+from .base import (
+    AssistantMessage,
+    Completion,
+    Emit,
+    ModelEntry,
+    ModelRequest,
+    TextDelta,
+    TokenUsage,
+    UserMessage,
+)
 
 _WORDS = re.compile(r"\s*\S+|\s+$")
 

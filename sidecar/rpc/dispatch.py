@@ -17,7 +17,6 @@ from types import ModuleType
 from typing import Any
 
 import msgspec
-
 from sidecar_protocol.catalog import METHODS, Method
 from sidecar_protocol.errors import CODES, RpcError
 from sidecar_protocol.peer import Call
@@ -27,14 +26,21 @@ from ..model.failures import Failure
 logger = logging.getLogger(__name__)
 
 Handler = Callable[[Call, Any], Awaitable[Any]]
+Context = Callable[[Any], dict[str, Any]]
 
 
 class Dispatcher:
-    """Serves the methods of the catalog with the handlers it is given. `admit` may refuse a call before its handler."""
+    """Serves the methods of the catalog with the handlers it is given.
 
-    def __init__(self, handlers: Mapping[str, Handler], admit: Callable[[Method], None]) -> None:
+    `admit` may refuse a call before its handler; `context` says what an error's data carries beside the failure.
+    """
+
+    def __init__(
+        self, handlers: Mapping[str, Handler], admit: Callable[[Method], None], context: Context
+    ) -> None:
         self._library = _load_dispatcher()
         self._admit = admit
+        self._context = context
         self._methods = {name: self._method(METHODS[name], handler) for name, handler in handlers.items()}
 
     async def serve(self, call: Call) -> Any:
@@ -52,14 +58,16 @@ class Dispatcher:
         library = self._library
 
         async def called(call: Call, /, **params: Any) -> Any:
+            decoded: Any = None
             try:
                 self._admit(method)
-                result = await handler(call, decode_params(method, params))
+                decoded = decode_params(method, params)
+                result = await handler(call, decoded)
             except RpcError as error:
                 raise library.JsonRpcError(error.code, error.message, error.data) from error
             except Failure as failure:
-                error = to_error(failure)
-                raise library.JsonRpcError(error.code, error.message, error.data) from failure
+                described = to_error(failure, **self._context(decoded))
+                raise library.JsonRpcError(described.code, described.message, described.data) from failure
             except Exception as error:
                 ref = secrets.token_hex(4)
                 logger.exception("a call failed", extra={"method": method.name, "ref": ref})
@@ -87,7 +95,9 @@ def to_error(failure: Failure, **more: Any) -> RpcError:
 def unknown_method(name: str, known: Mapping[str, Any]) -> RpcError:
     near = difflib.get_close_matches(name[:80], known, n=1)
     remedy = f"; did you mean {near[0]}?" if near else "; rpc.discover lists the methods"
-    return RpcError.named("method_not_found", f"There is no method {name[:80]!r}{remedy}", params={"method": name[:80]})
+    return RpcError.named(
+        "method_not_found", f"There is no method {name[:80]!r}{remedy}", params={"method": name[:80]}
+    )
 
 
 def _mistyped(method: Method, complaint: str) -> RpcError:
@@ -112,10 +122,10 @@ class _Library:
     """What is used of jsonrpcserver."""
 
     def __init__(self) -> None:
-        from jsonrpcserver import async_dispatcher, exceptions, result
+        from jsonrpcserver import async_dispatcher, dispatcher, exceptions, result
         from oslash.either import Left, Right
 
-        self.create_request = async_dispatcher.create_request
+        self.create_request = dispatcher.create_request
         self.dispatch_request = async_dispatcher.dispatch_request
         self.JsonRpcError = exceptions.JsonRpcError
         self.Left = Left

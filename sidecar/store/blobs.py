@@ -37,13 +37,16 @@ def info(db: Connection, id: str) -> BlobInfo:
 
 def read(db: Connection, id: str, offset: int, length: int) -> tuple[BlobInfo, bytes]:
     found = info(db, id)
-    (data,) = db.execute("SELECT substr(data, ?, ?) FROM blobs WHERE id = ?", (offset + 1, length, id)).fetchone()
+    (data,) = db.execute(
+        "SELECT substr(data, ?, ?) FROM blobs WHERE id = ?", (offset + 1, length, id)
+    ).fetchone()
     return found, bytes(data)
 
 
 def sweep(db: Connection, now: int) -> int:
     """Remove blobs that nothing uses."""
     cursor = db.execute(
-        "DELETE FROM blobs WHERE created_at < ? AND id NOT IN (SELECT blob FROM blob_uses)", (now - UNUSED_MS,)
+        "DELETE FROM blobs WHERE created_at < ? AND id NOT IN (SELECT blob FROM blob_uses)",
+        (now - UNUSED_MS,),
     )
     return cursor.rowcount

@@ -77,7 +77,9 @@ def page(db: Connection, page: Page) -> tuple[list[Chat], str | None]:
     """Chats by newest activity, and where the next page starts."""
     where, values = _conditions(page)
     if page.query:
-        where.append("(c.title LIKE ? ESCAPE '\\' OR c.preview LIKE ? ESCAPE '\\' OR c.key LIKE ? ESCAPE '\\')")
+        where.append(
+            "(c.title LIKE ? ESCAPE '\\' OR c.preview LIKE ? ESCAPE '\\' OR c.key LIKE ? ESCAPE '\\')"
+        )
         values += [f"%{_escaped(page.query)}%"] * 3
     if page.cursor is not None:
         where.append("(c.last_activity, c.id) < (?, ?)")
@@ -127,12 +129,18 @@ def statistics(db: Connection, session_id: str | None, project_path: str | None)
         where, values = where + " AND c.project_path = ?", [project_path]
 
     def count(expression: str, tables: str = "chats c") -> int:
-        return int(db.execute(f"SELECT coalesce({expression}, 0) FROM {tables} WHERE {where}", values).fetchone()[0])
+        return int(
+            db.execute(f"SELECT coalesce({expression}, 0) FROM {tables} WHERE {where}", values).fetchone()[0]
+        )
 
     usage = Usage()
     for (stored,) in db.execute(f"SELECT usage FROM chats c WHERE {where}", values):
         usage = usage.plus(usage_of(decode(stored)))
-    used = "blobs b WHERE b.id IN (SELECT u.blob FROM blob_uses u JOIN chats c ON c.id = u.chat WHERE " + where + ")"
+    used = (
+        "blobs b WHERE b.id IN (SELECT u.blob FROM blob_uses u JOIN chats c ON c.id = u.chat WHERE "
+        + where
+        + ")"
+    )
     blobs, blob_bytes = db.execute(f"SELECT count(*), coalesce(sum(size), 0) FROM {used}", values).fetchone()
     (pages,), (size,) = db.execute("PRAGMA page_count").fetchone(), db.execute("PRAGMA page_size").fetchone()
     return Statistics(
@@ -148,7 +156,8 @@ def statistics(db: Connection, session_id: str | None, project_path: str | None)
 
 
 def _conditions(page: Page) -> tuple[list[str], list[Any]]:
-    where, values = ["c.deleted = 0"], []
+    where: list[str] = ["c.deleted = 0"]
+    values: list[Any] = []
     for column, value in (("namespace", page.namespace), ("project_path", page.project_path)):
         if value is not None:
             where.append(f"c.{column} = ?")
@@ -186,7 +195,20 @@ def _offset(cursor: str | None) -> int:
 
 def _chat(row: tuple[Any, ...]) -> Chat:
     id, namespace, kind, key, session_id, epoch, last_seq, title, title_by, project_path, config, *rest = row
-    archived, created_at, last_activity, turns, preview, state, head, paused, usage, model, deleted, revision = rest
+    (
+        archived,
+        created_at,
+        last_activity,
+        turns,
+        preview,
+        state,
+        head,
+        paused,
+        usage,
+        model,
+        deleted,
+        revision,
+    ) = rest
     return Chat(
         id=id,
         key=ChatKey(namespace, kind, key, session_id),

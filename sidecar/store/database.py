@@ -53,7 +53,9 @@ class Database:
         self._writer = await _Worker.open(self._path, self._busy_timeout)
         # A database in memory belongs to one connection; every job is whole, so reads may share it.
         self._reader = (
-            self._writer if self.in_memory else await _Worker.open(self._path, self._busy_timeout, query_only=True)
+            self._writer
+            if self.in_memory
+            else await _Worker.open(self._path, self._busy_timeout, query_only=True)
         )
         tasks.start_soon(self._commit_forever)
 
@@ -185,7 +187,11 @@ class _Trace:
 
     def __call__(self, statement: str) -> None:
         now = time.perf_counter()
-        logger.log(5, "sql", extra={"sql": statement.partition("'")[0][:200], "ms": round((now - self._last) * 1000, 3)})
+        logger.log(
+            5,
+            "sql",
+            extra={"sql": statement.partition("'")[0][:200], "ms": round((now - self._last) * 1000, 3)},
+        )
         self._last = now
 
 

@@ -9,7 +9,9 @@ from ..model.events import NewEvent, StoredEvent, after, encode
 from ..model.failures import Refused
 from .sqlite import Connection
 
-_INSERT = "INSERT INTO events (chat, seq, first, ts, turn, type, data, pieces) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT = (
+    "INSERT INTO events (chat, seq, first, ts, turn, type, data, pieces) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
 _COLUMNS = "seq, first, ts, turn, type, data, pieces"
 
 
@@ -61,7 +63,7 @@ def check_cursor(seq: int, last_seq: int, epoch: str, given: str) -> None:
             "cursor_expired",
             "The cursor is of another epoch" if epoch != given else f"`seq` must be between 0 and {last_seq}",
             params={"epoch": epoch, "lastSeq": last_seq},
-            hint="Open the chat with after: \"tail\"",
+            hint='Open the chat with after: "tail"',
         )
 
 

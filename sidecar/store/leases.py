@@ -44,12 +44,15 @@ class Unclosed(Failure):
     """The last owner died with the chat in its hands."""
 
     def __init__(self) -> None:
-        super().__init__("locked", "The chat's last owner is gone and its turn has not been closed", retryable=True)
+        super().__init__(
+            "locked", "The chat's last owner is gone and its turn has not been closed", retryable=True
+        )
 
 
 def read(db: Connection, chat: int) -> Lease | None:
     row = db.execute(
-        "SELECT generation, instance, boot, namespace, pid, started, client, expires, closing FROM leases WHERE chat = ?",
+        "SELECT generation, instance, boot, namespace, pid, started, client, expires, closing"
+        " FROM leases WHERE chat = ?",
         (chat,),
     ).fetchone()
     if row is None:
@@ -80,29 +83,48 @@ def take(db: Connection, chat: int, me: ProcessIdentity, client: str, now: int, 
     db.execute(
         "INSERT OR REPLACE INTO leases (chat, generation, instance, boot, namespace, pid, started, client, expires)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (chat, generation, me.instance, me.boot, me.pid_namespace, me.pid, me.started, client, now + LEASE_MS),
+        (
+            chat,
+            generation,
+            me.instance,
+            me.boot,
+            me.pid_namespace,
+            me.pid,
+            me.started,
+            client,
+            now + LEASE_MS,
+        ),
     )
     return generation
 
 
-def take_clean(db: Connection, chat: int, me: ProcessIdentity, client: str, now: int, is_alive: IsAlive) -> int:
+def take_clean(
+    db: Connection, chat: int, me: ProcessIdentity, client: str, now: int, is_alive: IsAlive
+) -> int:
     """As `take`, but only a lease that was released: what a dead owner left open must be closed first."""
     lease = read(db, chat)
-    if lease is not None and lease.owner is not None and not holder(lease, me, now, is_alive):
-        if lease.owner.instance != me.instance:
-            raise Unclosed()
+    left_open = lease is not None and lease.owner is not None and lease.owner.instance != me.instance
+    if left_open and not holder(lease, me, now, is_alive):
+        raise Unclosed()
     return take(db, chat, me, client, now, is_alive)
 
 
 def check(db: Connection, chat: int, generation: int, me: ProcessIdentity) -> None:
     """Every write passes here: who lost the lease writes nothing more."""
     lease = read(db, chat)
-    if lease is None or lease.generation != generation or lease.owner is None or lease.owner.instance != me.instance:
+    if (
+        lease is None
+        or lease.generation != generation
+        or lease.owner is None
+        or lease.owner.instance != me.instance
+    ):
         raise LeaseLost()
 
 
 def release(db: Connection, chat: int, generation: int) -> None:
-    db.execute("UPDATE leases SET instance = NULL, closing = 0 WHERE chat = ? AND generation = ?", (chat, generation))
+    db.execute(
+        "UPDATE leases SET instance = NULL, closing = 0 WHERE chat = ? AND generation = ?", (chat, generation)
+    )
 
 
 def renew(db: Connection, me: ProcessIdentity, now: int) -> None:

@@ -1,4 +1,4 @@
-"""Bringing the database into being: a private folder and file, and the numbered migrations. Refuses what it must not touch."""
+"""Bringing the database into being: a private folder and file, and the numbered migrations."""
 
 from __future__ import annotations
 
@@ -33,13 +33,19 @@ def prepare_file(data_dir: Path) -> Path:
     except FileExistsError:
         return prepare_file(data_dir)
     except OSError as error:
-        raise StorageFailed(_reason(error), f"{data_dir}: {error.strerror}", action="check_permissions") from error
+        raise StorageFailed(
+            _reason(error), f"{data_dir}: {error.strerror}", action="check_permissions"
+        ) from error
     return path
 
 
 def known_migrations() -> list[Migration]:
     folder = Path(__file__).parent / "migrations"
-    found = [Migration(int(name[:4]), folder / name) for name in os.listdir(folder) if re.match(r"\d{4}_.*\.sql$", name)]
+    found = [
+        Migration(int(name[:4]), folder / name)
+        for name in os.listdir(folder)
+        if re.match(r"\d{4}_.*\.sql$", name)
+    ]
     return sorted(found)
 
 
@@ -86,9 +92,13 @@ def _version(db: Connection) -> int:
 def _make_private(path: Path, mode: int) -> None:
     found = os.lstat(path)
     if stat.S_ISLNK(found.st_mode):
-        raise StorageFailed("io", f"{path} is a symbolic link: name the real folder", action="check_permissions")
+        raise StorageFailed(
+            "io", f"{path} is a symbolic link: name the real folder", action="check_permissions"
+        )
     if not (stat.S_ISDIR(found.st_mode) or stat.S_ISREG(found.st_mode)):
-        raise StorageFailed("io", f"{path} is neither a folder nor a regular file", action="check_permissions")
+        raise StorageFailed(
+            "io", f"{path} is neither a folder nor a regular file", action="check_permissions"
+        )
     if hasattr(os, "getuid") and found.st_uid != os.getuid():
         raise StorageFailed("io", f"{path} belongs to another user", action="check_permissions")
     if stat.S_IMODE(found.st_mode) & 0o077:

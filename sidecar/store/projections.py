@@ -34,7 +34,10 @@ def project(db: Connection, chat: int, event: StoredEvent) -> None:
 def touch(db: Connection, chat: int) -> None:
     """Give the chat a new place in the order of changes, which other processes follow."""
     db.execute("UPDATE counters SET value = value + 1 WHERE name = 'revision'")
-    db.execute("UPDATE chats SET revision = (SELECT value FROM counters WHERE name = 'revision') WHERE id = ?", (chat,))
+    db.execute(
+        "UPDATE chats SET revision = (SELECT value FROM counters WHERE name = 'revision') WHERE id = ?",
+        (chat,),
+    )
 
 
 def _prompt_queued(db: Connection, fact: Fact) -> None:
@@ -95,7 +98,15 @@ def _turn_started(db: Connection, fact: Fact) -> None:
         "INSERT INTO turns (chat, ordinal, id, prompt, parent, status, model, engine, started_at, first_seq)"
         " VALUES (?1, 1 + coalesce((SELECT max(ordinal) FROM turns WHERE chat = ?1), 0), ?2, ?3, ?4, 'running',"
         " ?5, ?6, ?7, (SELECT seq FROM prompts WHERE chat = ?1 AND id = ?3))",
-        (fact.chat, event.turn_id, data["promptId"], data.get("parentTurnId"), data["model"], data["engine"], event.ts),
+        (
+            fact.chat,
+            event.turn_id,
+            data["promptId"],
+            data.get("parentTurnId"),
+            data["model"],
+            data["engine"],
+            event.ts,
+        ),
     )
     db.execute(
         "UPDATE chats SET turns = turns + 1, head = ?, model = ?, last_activity = ? WHERE id = ?",
@@ -160,7 +171,8 @@ def _chat_state(db: Connection, fact: Fact) -> None:
 
 def _chat_renamed(db: Connection, fact: Fact) -> None:
     db.execute(
-        "UPDATE chats SET title = ?, title_by = ? WHERE id = ?", (fact.data["title"], fact.data["by"], fact.chat)
+        "UPDATE chats SET title = ?, title_by = ? WHERE id = ?",
+        (fact.data["title"], fact.data["by"], fact.chat),
     )
     touch(db, fact.chat)
 

@@ -42,4 +42,6 @@ def storage_failure(error: Exception) -> StorageFailed:
     """The failure of the contract that stands for an error of SQLite or of the file system."""
     text = str(error)
     reason = next((name for name, words in _REASONS if any(word in text for word in words)), "io")
-    return StorageFailed(reason, f"The database said: {text}", action=_ACTIONS[reason], retryable=reason == "io")
+    return StorageFailed(
+        reason, f"The database said: {text}", action=_ACTIONS[reason], retryable=reason == "io"
+    )

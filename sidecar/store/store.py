@@ -46,7 +46,9 @@ class Snapshot(NamedTuple):
 class Store:
     """`me` is this process; `is_alive` tells whether the owner of a lease still runs."""
 
-    def __init__(self, data_dir: str, busy_timeout: float, me: ProcessIdentity, is_alive: leases.IsAlive) -> None:
+    def __init__(
+        self, data_dir: str, busy_timeout: float, me: ProcessIdentity, is_alive: leases.IsAlive
+    ) -> None:
         self.data_dir = data_dir
         self.me = me
         self._is_alive = is_alive
@@ -59,9 +61,7 @@ class Store:
             path = opening.prepare_file(Path(self.data_dir))
             self._db = Database(str(path), self._busy_timeout)
         await self._db.open(tasks)
-        await self._db.exclusively(
-            lambda db: opening.migrate(db, opening.known_migrations(), announce)
-        )
+        await self._db.exclusively(lambda db: opening.migrate(db, opening.known_migrations(), announce))
 
     async def close(self) -> None:
         await self._db.close()
@@ -69,7 +69,9 @@ class Store:
     async def find(self, session_id: str) -> Chat | None:
         return await self._db.read(lambda db: chats.find(db, session_id))
 
-    async def create(self, key: ChatKey, project_path: str | None, config: dict[str, Any]) -> tuple[Chat, bool]:
+    async def create(
+        self, key: ChatKey, project_path: str | None, config: dict[str, Any]
+    ) -> tuple[Chat, bool]:
         """The chat of this key, and whether it was made now."""
 
         def job(db: Connection) -> tuple[Chat, bool]:

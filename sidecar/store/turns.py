@@ -1,19 +1,19 @@
-"""Turns and waiting prompts, read back as values. Items come from the events of each turn, so a page costs what it shows."""
+"""Turns and waiting prompts, read back as values. A turn's items come from its events, so a page costs what it shows."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from ..model.chats import Prompt, PromptRecord
 from ..model.content import Block, Turn
 from ..model.events import decode
-from ..model.items import fold
 from ..model.failures import Refused, invalid
+from ..model.items import fold
 from . import journal
 from .projections import usage_of
 from .sqlite import Connection
-
-import msgspec
 
 _COLUMNS = (
     "ordinal, id, prompt, parent, status, reason, error, usage, model, engine, started_at, ended_at, first_seq,"
@@ -79,7 +79,9 @@ def get(db: Connection, chat: int, turn: str) -> Turn | None:
 
 def running(db: Connection, chat: int) -> Turn | None:
     """The turn that has not ended, with its items as far as they got."""
-    row = db.execute(f"SELECT {_COLUMNS} FROM turns WHERE chat = ? AND status = 'running'", (chat,)).fetchone()
+    row = db.execute(
+        f"SELECT {_COLUMNS} FROM turns WHERE chat = ? AND status = 'running'", (chat,)
+    ).fetchone()
     return _turn(db, chat, row) if row else None
 
 
@@ -111,7 +113,9 @@ def prompt(db: Connection, chat: int, id: str) -> PromptRecord | None:
 
 
 def unknown_turn(turn: str) -> Refused:
-    return Refused("not_found", f"`turnId`: this chat has no turn {turn!r}", params={"field": "turnId", "turnId": turn})
+    return Refused(
+        "not_found", f"`turnId`: this chat has no turn {turn!r}", params={"field": "turnId", "turnId": turn}
+    )
 
 
 def _within(db: Connection, chat: int, rows: list[tuple[Any, ...]], max_bytes: int) -> list[Turn]:
@@ -142,14 +146,33 @@ def _with_siblings(db: Connection, chat: int, turns: list[Turn]) -> list[Turn]:
     """A turn's siblings answer the same place in the chat: regenerated or edited versions, hidden or not."""
     shown = []
     for turn in turns:
-        rows = db.execute("SELECT id FROM turns WHERE chat = ? AND parent IS ? ORDER BY ordinal", (chat, turn.parent_turn_id))
+        rows = db.execute(
+            "SELECT id FROM turns WHERE chat = ? AND parent IS ? ORDER BY ordinal",
+            (chat, turn.parent_turn_id),
+        )
         siblings = [id for (id,) in rows if id != turn.id]
         shown.append(msgspec.structs.replace(turn, siblings=siblings) if siblings else turn)
     return shown
 
 
 def _turn(db: Connection, chat: int, row: tuple[Any, ...]) -> Turn:
-    ordinal, id, prompt, parent, status, reason, error, usage, model, engine, started, ended, first, last, hidden = row
+    (
+        _,
+        id,
+        prompt,
+        parent,
+        status,
+        reason,
+        error,
+        usage,
+        model,
+        engine,
+        started,
+        ended,
+        first,
+        last,
+        hidden,
+    ) = row
     return Turn(
         id=id,
         prompt_id=prompt,

@@ -53,5 +53,5 @@ def _gone_by_kqueue(pid: int) -> None:
 
 
 async def _gone_by_polling(pid: int) -> None:
-    while pid_exists(pid):
+    while pid_exists(pid):  # noqa: ASYNC110  there is nothing to wait on
         await anyio.sleep(POLL_S)

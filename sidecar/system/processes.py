@@ -1,4 +1,4 @@
-"""Who a process is, and whether it still lives. Linux reads /proc; elsewhere less can be known and the clock decides."""
+"""Who a process is, and whether it still lives. Linux reads /proc; elsewhere less is known, and the clock decides."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _note(struct: type) -> str:
 
 def _result(method: Method) -> list[str]:
     if not issubclass(method.result, Wire):
-        return ["Result: a JSON object."]
+        return ["Result: a JSON object, which the example cuts short."]
     return ["Result" + _note(method.result), "", _members(members(method.result.__name__))]
 
 

@@ -13,11 +13,11 @@ class Wire(msgspec.Struct, rename="camel", omit_defaults=True, frozen=True, kw_o
     """A value that the sidecar sends. Readers ignore members that they do not know."""
 
 
-class Params(Wire, forbid_unknown_fields=True, kw_only=True):
+class Params(Wire, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """The parameters of a method. An unknown member is refused by name."""
 
 
-class Key(Params, kw_only=True):
+class Key(Params, kw_only=True, frozen=True):
     """Which chat: `chatId`, else `projectPath`, else the default chat; or `sessionId` alone."""
 
     chat_id: str | None = None
@@ -30,11 +30,11 @@ class Key(Params, kw_only=True):
     """The session id, alone, in place of the other three."""
 
 
-class Empty(Params, kw_only=True):
+class Empty(Params, kw_only=True, frozen=True):
     """No parameters."""
 
 
-class Cursor(Wire, forbid_unknown_fields=True, kw_only=True):
+class Cursor(Wire, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """A place in a chat's journal. The epoch changes only when a deleted chat is created again."""
 
     epoch: str
@@ -43,7 +43,7 @@ class Cursor(Wire, forbid_unknown_fields=True, kw_only=True):
     """The last event that the client has; 0 stands before the first."""
 
 
-class ChatRef(Wire, kw_only=True):
+class ChatRef(Wire, kw_only=True, frozen=True):
     """Which chat a result speaks of."""
 
     session_id: str

@@ -44,12 +44,12 @@ __all__ = [
 ChatStateName = Literal["idle", "running", "requires_action", "retrying"]
 
 
-class TurnRef(Params, kw_only=True):
+class TurnRef(Params, kw_only=True, frozen=True):
     turn_id: str
     """The id of a turn of this chat."""
 
 
-class Tail(Params, kw_only=True):
+class Tail(Params, kw_only=True, frozen=True):
     """How many of the newest turns a result carries."""
 
     turns: int = 30
@@ -58,7 +58,7 @@ class Tail(Params, kw_only=True):
     """At most so many bytes of turns; the newest turn always comes."""
 
 
-class ChatOpenParams(Key, kw_only=True):
+class ChatOpenParams(Key, kw_only=True, frozen=True):
     if_missing: Literal["create", "fail"] = "create"
     """What to do when there is no such chat: create it, or answer -32002."""
     after: Cursor | Literal["start", "tail"] = "tail"
@@ -70,14 +70,14 @@ class ChatOpenParams(Key, kw_only=True):
     """Keys to set in the chat's configuration, as `chat/configure` does."""
 
 
-class KeyInfo(Wire, kw_only=True):
+class KeyInfo(Wire, kw_only=True, frozen=True):
     kind: Literal["chat", "project", "default"]
     """Which of the three keys names the chat."""
     value: str
     """The chat id, the real path of the project, or `default`."""
 
 
-class Owner(Wire, kw_only=True):
+class Owner(Wire, kw_only=True, frozen=True):
     """The process that may write to a chat now."""
 
     pid: int
@@ -86,7 +86,7 @@ class Owner(Wire, kw_only=True):
     """The name of the client that this sidecar serves."""
 
 
-class Replay(Wire, kw_only=True):
+class Replay(Wire, kw_only=True, frozen=True):
     """What follows the result: stored events `from` to `to`, a snapshot in the result, or nothing."""
 
     kind: Literal["events", "snapshot", "none"]
@@ -99,7 +99,7 @@ class Replay(Wire, kw_only=True):
     """Why a snapshot came instead of events, such as an unknown epoch."""
 
 
-class QueuedPrompt(Wire, kw_only=True):
+class QueuedPrompt(Wire, kw_only=True, frozen=True):
     prompt_id: str
     """The client's id of the prompt."""
     turn_id: str
@@ -114,14 +114,14 @@ class QueuedPrompt(Wire, kw_only=True):
     """Grows with each edit; guards `prompt/edit` and `prompt/remove`."""
 
 
-class Queue(Wire, kw_only=True):
+class Queue(Wire, kw_only=True, frozen=True):
     paused: bool
     """Whether the waiting prompts stay until `prompt/resume`."""
     items: list[QueuedPrompt]
     """The waiting prompts, next first."""
 
 
-class Recovered(Wire, kw_only=True):
+class Recovered(Wire, kw_only=True, frozen=True):
     """What crash closure ended when the chat was opened."""
 
     turns: list[str]
@@ -130,7 +130,7 @@ class Recovered(Wire, kw_only=True):
     """The ids of the items that were ended as interrupted."""
 
 
-class ChatOpenResult(ChatRef, kw_only=True):
+class ChatOpenResult(ChatRef, kw_only=True, frozen=True):
     status: Literal["created", "resumed", "attached", "recovered"]
     """`created` now, `resumed` from the database, `attached` (open on this connection already), or
     `recovered` (salvaged from a damaged database)."""
@@ -172,12 +172,12 @@ class ChatOpenResult(ChatRef, kw_only=True):
     """What the end of a crashed process left open, and is now ended."""
 
 
-class ChatCloseResult(ChatRef, kw_only=True):
+class ChatCloseResult(ChatRef, kw_only=True, frozen=True):
     closed: bool
     """False when the chat was not open on this connection."""
 
 
-class ChatChanged(ChatRef, kw_only=True):
+class ChatChanged(ChatRef, kw_only=True, frozen=True):
     """The chat as it is after a change."""
 
     title: str | None = None
@@ -188,41 +188,41 @@ class ChatChanged(ChatRef, kw_only=True):
     """The seq of the event that tells of the change."""
 
 
-class ChatDeleteResult(Wire, kw_only=True):
+class ChatDeleteResult(Wire, kw_only=True, frozen=True):
     session_id: str
     """The session id, which a new chat of the same key will have again."""
     deleted: bool
     """False when there was nothing to delete."""
 
 
-class ChatRenameParams(Key, kw_only=True):
+class ChatRenameParams(Key, kw_only=True, frozen=True):
     """`title: null` makes the title automatic again."""
 
     title: str | None
     """The new title; null for the automatic one."""
 
 
-class ChatArchiveParams(Key, kw_only=True):
+class ChatArchiveParams(Key, kw_only=True, frozen=True):
     archived: bool = True
     """False puts the chat back."""
 
 
-class ChatListParams(Params, kw_only=True):
+class ChatListParams(Params, kw_only=True, frozen=True):
     namespace: str | None = None
-    """Only chats of this namespace; `default` when absent."""
+    """Only chats of this namespace; all when absent."""
     project_path: str | None = None
     """Only chats of this project."""
     archived: bool | None = None
     """Only archived chats, or only those that are not; both when absent."""
     query: str | None = None
-    """Only chats whose title holds this text."""
+    """Only chats whose title, preview or key holds this text."""
     cursor: str | None = None
     """The `nextCursor` of the page before."""
     limit: int = 50
     """At most so many items."""
 
 
-class ChatSummary(ChatRef, kw_only=True):
+class ChatSummary(ChatRef, kw_only=True, frozen=True):
     namespace: str
     """The namespace that the chat lives in."""
     title: str | None
@@ -247,18 +247,18 @@ class ChatSummary(ChatRef, kw_only=True):
     """The app's own data, as `chat/configure` set it."""
 
 
-class ChatListResult(Wire, kw_only=True):
+class ChatListResult(Wire, kw_only=True, frozen=True):
     items: list[ChatSummary]
     """The chats of this page."""
     next_cursor: str | None = None
     """For the next page; absent on the last."""
 
 
-class ChatSearchParams(Params, kw_only=True):
+class ChatSearchParams(Params, kw_only=True, frozen=True):
     query: str
     """The words to find; no syntax, every word must occur."""
     namespace: str | None = None
-    """Only chats of this namespace; `default` when absent."""
+    """Only chats of this namespace; all when absent."""
     project_path: str | None = None
     """Only chats of this project."""
     archived: bool | None = None
@@ -269,7 +269,7 @@ class ChatSearchParams(Params, kw_only=True):
     """At most so many hits."""
 
 
-class SearchHit(ChatSummary, kw_only=True):
+class SearchHit(ChatSummary, kw_only=True, frozen=True):
     turn_id: str
     """The turn of the hit, for `chat/history` with `around`."""
     item_id: str
@@ -278,14 +278,14 @@ class SearchHit(ChatSummary, kw_only=True):
     """The words with their surroundings."""
 
 
-class ChatSearchResult(Wire, kw_only=True):
+class ChatSearchResult(Wire, kw_only=True, frozen=True):
     items: list[SearchHit]
     """The hits of this page, best first."""
     next_cursor: str | None = None
     """For the next page; absent on the last."""
 
 
-class ChatHistoryParams(Key, kw_only=True):
+class ChatHistoryParams(Key, kw_only=True, frozen=True):
     before: str | None = None
     """Turns before this cursor, of an earlier result."""
     after: str | None = None
@@ -298,7 +298,7 @@ class ChatHistoryParams(Key, kw_only=True):
     """At most so many bytes of turns; one turn always comes."""
 
 
-class ChatHistoryResult(ChatRef, kw_only=True):
+class ChatHistoryResult(ChatRef, kw_only=True, frozen=True):
     turns: list[Turn]
     """The turns of this page, oldest first."""
     before: str | None
@@ -309,14 +309,14 @@ class ChatHistoryResult(ChatRef, kw_only=True):
     """The place in the journal that the page was read at."""
 
 
-class ChatExportParams(Key, kw_only=True):
+class ChatExportParams(Key, kw_only=True, frozen=True):
     format: Literal["jsonl", "markdown"] = "jsonl"
     """`jsonl` imports as it was; `markdown` is for reading."""
     path: str | None = None
     """The file to write; without it the text comes inline."""
 
 
-class ChatExportResult(ChatRef, kw_only=True):
+class ChatExportResult(ChatRef, kw_only=True, frozen=True):
     turns: int
     """How many turns were written."""
     bytes: int
@@ -327,7 +327,7 @@ class ChatExportResult(ChatRef, kw_only=True):
     """The text, when no `path` was given."""
 
 
-class ChatImportParams(Key, kw_only=True):
+class ChatImportParams(Key, kw_only=True, frozen=True):
     path: str | None = None
     """The file to read."""
     data: str | None = None
@@ -336,7 +336,7 @@ class ChatImportParams(Key, kw_only=True):
     """Add to a chat that has turns, instead of answering -32003."""
 
 
-class ChatImportResult(ChatRef, kw_only=True):
+class ChatImportResult(ChatRef, kw_only=True, frozen=True):
     turns: int
     """How many turns were added."""
     items: int
@@ -347,12 +347,12 @@ class ChatImportResult(ChatRef, kw_only=True):
     """The seq of the newest event."""
 
 
-class ChatConfigureParams(Key, kw_only=True):
+class ChatConfigureParams(Key, kw_only=True, frozen=True):
     set: Json
     """Keys and their new values; null clears one."""
 
 
-class ChatConfigureResult(ChatRef, kw_only=True):
+class ChatConfigureResult(ChatRef, kw_only=True, frozen=True):
     config: Json
     """The configuration as it is now in force."""
     seq: int

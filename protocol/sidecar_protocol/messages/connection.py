@@ -22,14 +22,14 @@ __all__ = [
 ]
 
 
-class ClientInfo(Params, kw_only=True):
+class ClientInfo(Params, kw_only=True, frozen=True):
     name: str
     """The app's name; other processes see it as the owner of a chat."""
     version: str = ""
     """The app's version."""
 
 
-class ClientCapabilities(Params, kw_only=True):
+class ClientCapabilities(Params, kw_only=True, frozen=True):
     """What the client can answer when the sidecar asks."""
 
     permissions: bool = False
@@ -40,7 +40,7 @@ class ClientCapabilities(Params, kw_only=True):
     """Answers `fs/readBuffer`."""
 
 
-class OfferedTool(Params, kw_only=True):
+class OfferedTool(Params, kw_only=True, frozen=True):
     """A tool of the app that the model may call."""
 
     name: str
@@ -55,7 +55,7 @@ class OfferedTool(Params, kw_only=True):
     """How long a call may take."""
 
 
-class InitializeParams(Params, kw_only=True):
+class InitializeParams(Params, kw_only=True, frozen=True):
     protocol: Literal["sidecar"]
     """The name of this contract."""
     versions: list[int]
@@ -72,14 +72,14 @@ class InitializeParams(Params, kw_only=True):
     """Pace deltas: at most one frame an item in so many milliseconds; 0 sends each at once."""
 
 
-class ServerInfo(Wire, kw_only=True):
+class ServerInfo(Wire, kw_only=True, frozen=True):
     name: str
     """The program's name."""
     version: str
     """The program's version."""
 
 
-class Limits(Wire, kw_only=True):
+class Limits(Wire, kw_only=True, frozen=True):
     max_frame_bytes: int
     """A longer frame is skipped and answered with -32007."""
     max_chat_id_bytes: int
@@ -92,7 +92,7 @@ class Limits(Wire, kw_only=True):
     """The most that `meta` of a chat's configuration may hold, as JSON."""
 
 
-class InitializeResult(Wire, kw_only=True):
+class InitializeResult(Wire, kw_only=True, frozen=True):
     version: int
     """The version that both now speak."""
     server: ServerInfo
@@ -105,7 +105,7 @@ class InitializeResult(Wire, kw_only=True):
     """The bounds that it holds the client to."""
 
 
-class PingResult(Wire, kw_only=True):
+class PingResult(Wire, kw_only=True, frozen=True):
     now: int
     """Milliseconds since 1970."""
     uptime_ms: int
@@ -116,14 +116,14 @@ class PingResult(Wire, kw_only=True):
     """How many requests are under way, this one not counted."""
 
 
-class ShutdownParams(Params, kw_only=True):
+class ShutdownParams(Params, kw_only=True, frozen=True):
     """`graceMs`: how long running turns may go on before they are ended as interrupted."""
 
     grace_ms: int = 0
     """How long running turns may go on."""
 
 
-class ShutdownChat(Wire, kw_only=True):
+class ShutdownChat(Wire, kw_only=True, frozen=True):
     session_id: str
     """The chat's session id."""
     chat_id: str | None
@@ -134,11 +134,11 @@ class ShutdownChat(Wire, kw_only=True):
     """The seq of its newest event."""
 
 
-class ShutdownResult(Wire, kw_only=True):
+class ShutdownResult(Wire, kw_only=True, frozen=True):
     chats: list[ShutdownChat]
     """The chats that were open."""
 
 
-class CancelRequestParams(Params, kw_only=True):
+class CancelRequestParams(Params, kw_only=True, frozen=True):
     id: str | int
     """The id of the request to cancel."""

@@ -21,7 +21,7 @@ __all__ = [
 ItemStatus = Literal["running", "completed", "failed", "denied", "cancelled", "interrupted"]
 
 
-class LineRange(Wire, forbid_unknown_fields=True, kw_only=True):
+class LineRange(Wire, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """A range of a resource, in lines and code points from 0."""
 
     start: int
@@ -30,7 +30,7 @@ class LineRange(Wire, forbid_unknown_fields=True, kw_only=True):
     """The line after the last."""
 
 
-class ContentBlock(Wire, forbid_unknown_fields=True, kw_only=True):
+class ContentBlock(Wire, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """A piece of a prompt. `text` has `text`; `image` and `audio` have one of `data`, `path`, `blobId`;
     `resource_link` has `uri`; `resource` has `uri` and `text`, and a `range` where it is a part.
     History carries `blobId`, `mimeType` and `size`, never base64."""
@@ -57,7 +57,7 @@ class ContentBlock(Wire, forbid_unknown_fields=True, kw_only=True):
     """How many bytes; told by the sidecar."""
 
 
-class ErrorObject(Wire, kw_only=True):
+class ErrorObject(Wire, kw_only=True, frozen=True):
     """An error of the contract's vocabulary."""
 
     code: int
@@ -69,7 +69,7 @@ class ErrorObject(Wire, kw_only=True):
     `ref?`."""
 
 
-class Usage(Wire, kw_only=True):
+class Usage(Wire, kw_only=True, frozen=True):
     """Tokens of a turn or of a chat; absent figures are not known."""
 
     input_tokens: int | None = None
@@ -80,7 +80,7 @@ class Usage(Wire, kw_only=True):
     """Those of the input that the provider had cached."""
 
 
-class Item(Wire, kw_only=True):
+class Item(Wire, kw_only=True, frozen=True):
     """One part of a turn. `type` is user, message, thought, tool, plan, compaction, command, notice or error;
     a type that a client does not know still has `title` and `text`."""
 
@@ -120,7 +120,7 @@ class Item(Wire, kw_only=True):
     """Why it failed."""
 
 
-class Turn(Wire, kw_only=True):
+class Turn(Wire, kw_only=True, frozen=True):
     """One prompt and all that answers it."""
 
     id: str

@@ -38,7 +38,7 @@ EVENT_TYPES: dict[str, str] = {
 }
 
 
-class Event(Wire, kw_only=True):
+class Event(Wire, kw_only=True, frozen=True):
     """A journalled fact. `from` to `seq` is the run of deltas that one frame stands for."""
 
     session_id: str
@@ -61,7 +61,7 @@ class Event(Wire, kw_only=True):
     """The turn that it belongs to."""
 
 
-class Status(Wire, kw_only=True):
+class Status(Wire, kw_only=True, frozen=True):
     """What belongs to no chat: `chats.changed` (sessionId, change), `storage` (state), `models`, `mcp`."""
 
     type: Literal["chats.changed", "storage", "models", "mcp"]

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from .base import ChatRef, Cursor, Key, Params, Wire
+from .base import ChatRef, Cursor, Key, Params
 from .chats import Queue, TurnRef
 from .content import ContentBlock
 from .events import Event
@@ -30,7 +30,7 @@ __all__ = [
 Gate = Literal["auto", "always", "never"]
 
 
-class PromptOverrides(Params, kw_only=True):
+class PromptOverrides(Params, kw_only=True, frozen=True):
     """Settings of this prompt alone."""
 
     model: str | None = None
@@ -39,7 +39,7 @@ class PromptOverrides(Params, kw_only=True):
     """How hard the model should think."""
 
 
-class PromptContext(Params, kw_only=True):
+class PromptContext(Params, kw_only=True, frozen=True):
     """Switches for the blocks of context of this prompt alone."""
 
     open_files: Gate = "auto"
@@ -56,7 +56,7 @@ class PromptContext(Params, kw_only=True):
     """Ids or labels of blocks to let in."""
 
 
-class PromptSendParams(Key, kw_only=True):
+class PromptSendParams(Key, kw_only=True, frozen=True):
     """Exactly one of `text` and `content`."""
 
     prompt_id: str
@@ -79,7 +79,7 @@ class PromptSendParams(Key, kw_only=True):
     """Settings of this prompt alone."""
 
 
-class PromptSendResult(ChatRef, kw_only=True):
+class PromptSendResult(ChatRef, kw_only=True, frozen=True):
     """`started`: acceptance and start share one commit, so such a prompt never returns to the queue."""
 
     disposition: Literal["started", "queued", "steered", "duplicate", "command"]
@@ -94,7 +94,7 @@ class PromptSendResult(ChatRef, kw_only=True):
     """Its place in the queue, from 1, when it waits."""
 
 
-class PromptEditParams(Key, kw_only=True):
+class PromptEditParams(Key, kw_only=True, frozen=True):
     prompt_id: str
     """Which waiting prompt."""
     content: list[ContentBlock]
@@ -103,19 +103,19 @@ class PromptEditParams(Key, kw_only=True):
     """Refuse with -32010 when the prompt has another revision."""
 
 
-class PromptRemoveParams(Key, kw_only=True):
+class PromptRemoveParams(Key, kw_only=True, frozen=True):
     prompt_id: str
     """Which waiting prompt."""
     revision: int | None = None
     """Refuse with -32010 when the prompt has another revision."""
 
 
-class QueueResult(ChatRef, kw_only=True):
+class QueueResult(ChatRef, kw_only=True, frozen=True):
     queue: Queue
     """The queue after the change."""
 
 
-class TurnCancelParams(Key, kw_only=True):
+class TurnCancelParams(Key, kw_only=True, frozen=True):
     """`queue` says what happens to the waiting prompts: they pause, go on, or are removed."""
 
     turn_id: str | None = None
@@ -124,14 +124,14 @@ class TurnCancelParams(Key, kw_only=True):
     """What happens to the waiting prompts."""
 
 
-class TurnCancelResult(ChatRef, kw_only=True):
+class TurnCancelResult(ChatRef, kw_only=True, frozen=True):
     outcome: Literal["cancelled", "already_ended", "nothing_running"]
     """What there was to end."""
     end_seq: int | None = None
     """The seq of the turn's `turn.ended`."""
 
 
-class TurnRetryParams(Key, kw_only=True):
+class TurnRetryParams(Key, kw_only=True, frozen=True):
     """`start` regenerates (the old turn stays, hidden, as a sibling); `here` goes on with an unfinished turn."""
 
     prompt_id: str
@@ -144,7 +144,7 @@ class TurnRetryParams(Key, kw_only=True):
     """Settings of this attempt alone."""
 
 
-class EventsReadParams(Key, kw_only=True):
+class EventsReadParams(Key, kw_only=True, frozen=True):
     after: Cursor
     """The last event that the client has."""
     limit: int = 1000
@@ -153,7 +153,7 @@ class EventsReadParams(Key, kw_only=True):
     """At most so many bytes of events; one event always comes."""
 
 
-class EventsReadResult(ChatRef, kw_only=True):
+class EventsReadResult(ChatRef, kw_only=True, frozen=True):
     events: list[Event]
     """The events after the cursor, in order."""
     next: Cursor

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-class BlobPutParams(Params, kw_only=True):
+class BlobPutParams(Params, kw_only=True, frozen=True):
     """`data` is base64."""
 
     data: str
@@ -40,14 +40,14 @@ class BlobPutParams(Params, kw_only=True):
     """A name to show."""
 
 
-class BlobPutResult(Wire, kw_only=True):
+class BlobPutResult(Wire, kw_only=True, frozen=True):
     blob_id: str
     """The name of the bytes: the same bytes have the same id."""
     size: int
     """How many bytes are kept."""
 
 
-class BlobReadParams(Params, kw_only=True):
+class BlobReadParams(Params, kw_only=True, frozen=True):
     """Exactly one of `blobId` and `ref`."""
 
     blob_id: str | None = None
@@ -60,7 +60,7 @@ class BlobReadParams(Params, kw_only=True):
     """How many bytes; to the end when absent."""
 
 
-class BlobReadResult(Wire, kw_only=True):
+class BlobReadResult(Wire, kw_only=True, frozen=True):
     """`data` is base64 of the range; `total` the size of the whole."""
 
     blob_id: str
@@ -75,12 +75,12 @@ class BlobReadResult(Wire, kw_only=True):
     """The name to show."""
 
 
-class ModelsListParams(Params, kw_only=True):
+class ModelsListParams(Params, kw_only=True, frozen=True):
     provider: str | None = None
     """Only models of this provider."""
 
 
-class ModelInfo(Wire, kw_only=True):
+class ModelInfo(Wire, kw_only=True, frozen=True):
     id: str
     """`provider:model`, as `config.model` takes it."""
     name: str
@@ -105,14 +105,14 @@ class ModelInfo(Wire, kw_only=True):
     """Why it cannot be used."""
 
 
-class ModelsListResult(Wire, kw_only=True):
+class ModelsListResult(Wire, kw_only=True, frozen=True):
     items: list[ModelInfo]
     """The models."""
     next_cursor: str | None = None
     """For the next page; absent on the last."""
 
 
-class SettingsReadParams(Params, kw_only=True):
+class SettingsReadParams(Params, kw_only=True, frozen=True):
     """`scope` limits the answer to one file; without it the effective values come."""
 
     scope: Literal["user", "project"] | None = None
@@ -121,14 +121,14 @@ class SettingsReadParams(Params, kw_only=True):
     """The project whose file takes part."""
 
 
-class SettingValue(Wire, kw_only=True):
+class SettingValue(Wire, kw_only=True, frozen=True):
     value: Any
     """The value in force."""
     layer: str
-    """Where it comes from: default, user, project, config, environment or command line."""
+    """Where it comes from: default, user, project, file (`--config`), environment or command line."""
 
 
-class SettingsReadResult(Wire, kw_only=True):
+class SettingsReadResult(Wire, kw_only=True, frozen=True):
     values: dict[str, SettingValue]
     """Dotted keys and their values."""
     version: str
@@ -139,7 +139,7 @@ class SettingsReadResult(Wire, kw_only=True):
     """What was wrong in the files and is not in force."""
 
 
-class SettingsWriteParams(Params, kw_only=True):
+class SettingsWriteParams(Params, kw_only=True, frozen=True):
     """`set` maps dotted keys to values; null removes one."""
 
     scope: Literal["user", "project"]
@@ -152,26 +152,26 @@ class SettingsWriteParams(Params, kw_only=True):
     """Refuse with -32010 when the file has another version."""
 
 
-class ProjectTrustParams(Params, kw_only=True):
+class ProjectTrustParams(Params, kw_only=True, frozen=True):
     path: str
     """The project's folder."""
     trusted: bool
     """Whether it is trusted from now on."""
 
 
-class ProjectTrustResult(Wire, kw_only=True):
+class ProjectTrustResult(Wire, kw_only=True, frozen=True):
     path: str
     """The real path of the folder."""
     trusted: bool
     """Whether it is trusted now."""
 
 
-class StatsReadParams(Key, kw_only=True):
+class StatsReadParams(Key, kw_only=True, frozen=True):
     scope: Literal["chat", "project", "all"] = "all"
     """Of one chat, of a project's chats, or of all."""
 
 
-class StatsReadResult(Wire, kw_only=True):
+class StatsReadResult(Wire, kw_only=True, frozen=True):
     scope: str
     """What was counted."""
     chats: int
@@ -196,7 +196,7 @@ class StatsReadResult(Wire, kw_only=True):
     """The size of the database's file."""
 
 
-class DoctorCheck(Wire, kw_only=True):
+class DoctorCheck(Wire, kw_only=True, frozen=True):
     name: str
     """What was checked."""
     status: Literal["ok", "warn", "fail"]
@@ -209,14 +209,14 @@ class DoctorCheck(Wire, kw_only=True):
     """What to do about it."""
 
 
-class DoctorRunResult(Wire, kw_only=True):
+class DoctorRunResult(Wire, kw_only=True, frozen=True):
     status: Literal["ok", "warn", "fail"]
     """The worst of the checks."""
     checks: list[DoctorCheck]
     """What was checked, one by one."""
 
 
-class DoctorReportParams(Params, kw_only=True):
+class DoctorReportParams(Params, kw_only=True, frozen=True):
     """Writes a zip for a bug report to `path`; `redact` leaves out names, titles and paths."""
 
     path: str
@@ -225,7 +225,7 @@ class DoctorReportParams(Params, kw_only=True):
     """False keeps names, titles and paths."""
 
 
-class DoctorReportResult(Wire, kw_only=True):
+class DoctorReportResult(Wire, kw_only=True, frozen=True):
     path: str
     """The zip file that was written."""
     bytes: int

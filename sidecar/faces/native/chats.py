@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import anyio
-
 from sidecar_protocol import messages as m
 from sidecar_protocol.messages.base import Cursor, Key
 from sidecar_protocol.peer import Call
@@ -57,7 +56,9 @@ class ChatHandlers:
                 address_of(params), create=params.if_missing == "create", changes=params.config
             )
             session = opened.session
-            view = await chats.view(session, _page_size(params.tail.turns), _page_bytes(params.tail.max_bytes))
+            view = await chats.view(
+                session, _page_size(params.tail.turns), _page_bytes(params.tail.max_bytes)
+            )
         attached = self._attachments.get(session) is not None
         replay = m.Replay(kind="none") if attached else self._replay(params.after, view)
         if not attached:
@@ -125,7 +126,9 @@ class ChatHandlers:
     async def _search(self, call: Call, params: m.ChatSearchParams) -> m.ChatSearchResult:
         hits, cursor = await (await self._ready()).search(_page_of(params))
         items = [
-            m.SearchHit(**summary_to_wire(hit.chat), turn_id=hit.turn_id, item_id=hit.item_id, snippet=hit.snippet)
+            m.SearchHit(
+                **summary_to_wire(hit.chat), turn_id=hit.turn_id, item_id=hit.item_id, snippet=hit.snippet
+            )
             for hit in hits
         ]
         return m.ChatSearchResult(items=items, next_cursor=cursor)
@@ -170,7 +173,11 @@ class ChatHandlers:
             session, imported = await transfer.import_into(chats, address_of(params), source, params.append)
         chat = session.chat
         return m.ChatImportResult(
-            **chat_ref(chat.key), turns=imported.turns, items=imported.items, epoch=chat.epoch, last_seq=chat.last_seq
+            **chat_ref(chat.key),
+            turns=imported.turns,
+            items=imported.items,
+            epoch=chat.epoch,
+            last_seq=chat.last_seq,
         )
 
     async def _configure(self, call: Call, params: m.ChatConfigureParams) -> m.ChatConfigureResult:
@@ -183,7 +190,10 @@ class ChatHandlers:
     async def _read_events(self, call: Call, params: m.EventsReadParams) -> dict[str, Any]:
         session = await (await self._ready()).known(address_of(params))
         chat, events = await session.read_events(
-            params.after.epoch, params.after.seq, _page_size(params.limit, 10_000), _page_bytes(params.max_bytes)
+            params.after.epoch,
+            params.after.seq,
+            _page_size(params.limit, 10_000),
+            _page_bytes(params.max_bytes),
         )
         encoder = EventEncoder(chat.key, chat.epoch)
         reached = events[-1].seq if events else params.after.seq
@@ -230,7 +240,12 @@ def _changed(session: Session, seq: int | None) -> m.ChatChanged:
 
 def _page_of(params: m.ChatListParams | m.ChatSearchParams) -> Page:
     return Page(
-        params.namespace, params.project_path, params.archived, params.query, params.cursor, _page_size(params.limit)
+        params.namespace,
+        params.project_path,
+        params.archived,
+        params.query,
+        params.cursor,
+        _page_size(params.limit),
     )
 
 

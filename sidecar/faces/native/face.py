@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from anyio.abc import TaskGroup
-
 from sidecar_protocol import messages as m
 from sidecar_protocol.catalog import VERSIONS, Method
 from sidecar_protocol.errors import RpcError
-from sidecar_protocol.messages.base import Empty
+from sidecar_protocol.messages.base import Empty, Key
 from sidecar_protocol.peer import Call
 
 from ...chat.chats import Chats
@@ -21,6 +20,7 @@ from .attachments import Attachments
 from .chats import ChatHandlers
 from .prompts import PromptHandlers
 from .system import System, SystemHandlers
+from .wire import address_of
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,12 @@ class Greeter:
 
 class NativeFace:
     def __init__(
-        self, ready: Callable[[], Awaitable[Chats]], system: System, greeter: Greeter, wire: Wire, tasks: TaskGroup
+        self,
+        ready: Callable[[], Awaitable[Chats]],
+        system: System,
+        greeter: Greeter,
+        wire: Wire,
+        tasks: TaskGroup,
     ) -> None:
         self._greeter = greeter
         self._greeting: m.InitializeParams | None = None
@@ -43,7 +48,9 @@ class NativeFace:
         chats = ChatHandlers(ready, self._attachments)
         prompts = PromptHandlers(ready, self._attachments)
         self.dispatcher = Dispatcher(
-            {**self._own(), **chats.table(), **prompts.table(), **SystemHandlers(ready, system).table()}, self._admit
+            {**self._own(), **chats.table(), **prompts.table(), **SystemHandlers(ready, system).table()},
+            self._admit,
+            lambda params: system.describe(address_of(params)) if isinstance(params, Key) else {},
         )
 
     def greet(self, params: m.InitializeParams) -> None:
@@ -69,7 +76,9 @@ class NativeFace:
             raise RpcError.named("already_initialized", "`initialize` was answered before")
         if not set(params.versions) & set(VERSIONS):
             message = f"`versions`: this sidecar speaks {VERSIONS}"
-            raise RpcError.named("unsupported_version", message, params={"supported": VERSIONS}, supported=VERSIONS)
+            raise RpcError.named(
+                "unsupported_version", message, params={"supported": VERSIONS}, supported=VERSIONS
+            )
         if params.delta_ms < 0 or (params.process_id is not None and params.process_id < 1):
             raise RpcError.named("invalid_params", "`deltaMs` and `processId` must not be negative")
         self.greet(params)

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import anyio
 import msgspec
-
 from sidecar_protocol import messages as m
 from sidecar_protocol.messages.base import Key
 from sidecar_protocol.peer import Call

@@ -7,15 +7,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 import anyio
-
 from sidecar_protocol import messages as m
 from sidecar_protocol.messages.base import Empty
 from sidecar_protocol.peer import Call
 
-from ...chat.chats import Chats
+from ...chat.chats import Address, Chats
 from ...chat.content import MAX_ATTACHED_BYTES, decoded
-from ...doctor import Check
 from ...chat.identity import real_project
+from ...doctor import Check
 from ...model.failures import Failure, invalid
 from ...providers.base import ModelEntry
 from ...rpc.dispatch import Handler
@@ -31,6 +30,7 @@ class System(Protocol):
     def write_settings(
         self, scope: str, project: str | None, changes: dict[str, Any], expected_version: str | None
     ) -> None: ...
+    def describe(self, address: Address) -> dict[str, Any]: ...
     def models(self) -> list[ModelEntry]: ...
     async def checks(self) -> list[Check]: ...
     async def report(self, path: str, redact: bool) -> list[str]: ...
@@ -104,7 +104,9 @@ class SystemHandlers:
             settings = self._system.settings(project)
         except SettingsError as error:
             raise Failure("precondition_failed", str(error), action="fix_settings") from error
-        values = {key: m.SettingValue(value=value, layer=layer) for key, (value, layer) in settings.values().items()}
+        values = {
+            key: m.SettingValue(value=value, layer=layer) for key, (value, layer) in settings.values().items()
+        }
         return m.SettingsReadResult(values=values, version=settings.version, warnings=list(settings.warnings))
 
     async def _trust(self, call: Call, params: m.ProjectTrustParams) -> m.ProjectTrustResult:

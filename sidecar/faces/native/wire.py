@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import msgspec
-
 from sidecar_protocol import messages as m
 from sidecar_protocol.errors import CODES
 from sidecar_protocol.messages.base import Key
@@ -45,7 +44,11 @@ def turn_to_wire(turn: Turn) -> m.Turn:
 def error_to_wire(error: dict[str, Any]) -> dict[str, Any]:
     """A journalled error with the code that belongs to its name."""
     data = error["data"]
-    return {"code": CODES.get(data["name"], CODES["internal_error"]), "message": error["message"], "data": data}
+    return {
+        "code": CODES.get(data["name"], CODES["internal_error"]),
+        "message": error["message"],
+        "data": data,
+    }
 
 
 def queue_to_wire(session: Session) -> m.Queue:

@@ -1,0 +1,240 @@
+"""Our own driver: spawns `sidecar serve` with the `echo:` model and reads it as the peers are read.
+
+One thread reads, stamps each read with the time, and parses every line with `json`: the same work for
+each frame as the harness does for the peers, so that none is measured with a faster client.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .contestant import Contestant
+
+COMMAND = shlex.split(os.environ.get("SIDECAR_COMMAND", "")) or [
+    str(Path(sys.executable).with_name("sidecar")),
+    "serve",
+]
+
+STOP_WITHIN = 5.0
+"""Longer than the contract allows; then it is killed."""
+
+_SENTENCE = "Please tell me a little more about that, with an example from everyday work. "
+
+Answer = Callable[[Any, float], None]
+
+
+class Failed(Exception):
+    """The sidecar answered with an error, left, or said nothing for too long."""
+
+
+class EchoTurn:
+    """Counts deltas by their seq: one frame may stand for a run of them."""
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+        self.t_sent = self.t_first = self.t_end = 0.0
+        self.deltas = self.chars = 0
+        self._error: Any = None
+        self._done = threading.Event()
+
+    def delta(self, event: dict[str, Any], when: float) -> None:
+        if not self.deltas:
+            self.t_first = when
+        self.deltas += event["seq"] - event.get("from", event["seq"]) + 1
+        self.chars += len(event["data"]["text"])
+
+    def end(self, when: float, error: Any = None) -> None:
+        self.t_end, self._error = when, error
+        self._done.set()
+
+    def wait(self, timeout: float = 120) -> EchoTurn:
+        if not self._done.wait(timeout):
+            raise Failed(f"{self.tag}: no end after {timeout} s and {self.deltas} deltas")
+        if self._error:
+            raise Failed(f"{self.tag}: {self._error}")
+        return self
+
+
+class Lines:
+    """A child that speaks JSON-RPC, a message a line, on pipes."""
+
+    def __init__(self, env: dict[str, str], cwd: Path, on_event: Callable[[Any, float], None]) -> None:
+        self._on_event = on_event
+        self._waiting: dict[int, Answer] = {}
+        self._next = 0
+        self.t_spawn = time.monotonic()
+        self.child = subprocess.Popen(
+            COMMAND,
+            env=env,
+            cwd=cwd,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            process_group=0,
+        )
+        assert self.child.stdin
+        assert self.child.stdout
+        self._stdin, self._stdout = self.child.stdin, self.child.stdout
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def send(self, method: str, params: dict[str, Any], answer: Answer) -> float:
+        """Send a request and return when; `answer` gets the reply on the reader's thread."""
+        self._next += 1
+        self._waiting[self._next] = answer
+        message = {"jsonrpc": "2.0", "id": self._next, "method": method, "params": params}
+        line = memoryview(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+        sent = time.monotonic()
+        while line:
+            line = line[os.write(self._stdin.fileno(), line) :]
+        return sent
+
+    def call(self, method: str, params: dict[str, Any], timeout: float = 120) -> tuple[Any, float]:
+        """The result of a request, and when it was read."""
+        box: list[tuple[Any, float]] = []
+        done = threading.Event()
+
+        def answer(reply: Any, when: float) -> None:
+            box.append((reply, when))
+            done.set()
+
+        self.send(method, params, answer)
+        if not done.wait(timeout):
+            raise Failed(f"{method}: no answer after {timeout} s")
+        reply, when = box[0]
+        if "result" not in reply:
+            raise Failed(f"{method}: {reply}")
+        return reply["result"], when
+
+    def stop(self) -> None:
+        self._stdin.close()
+        try:
+            self.child.wait(STOP_WITHIN)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.child.pid, signal.SIGKILL)
+            self.child.wait()
+        self._reader.join(STOP_WITHIN)
+        self._stdout.close()
+
+    def _read(self) -> None:
+        rest = b""
+        while data := os.read(self._stdout.fileno(), 1 << 20):
+            when = time.monotonic()
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                self._take(json.loads(line), when)
+        for answer in self._waiting.values():
+            answer({"error": "it left"}, time.monotonic())
+
+    def _take(self, message: Any, when: float) -> None:
+        if message.get("method") == "event":
+            self._on_event(message["params"], when)
+        elif message.get("id") in self._waiting:
+            self._waiting.pop(message["id"])(message, when)
+
+
+class SidecarDriver:
+    """One process of ours. Its data live in `home`."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._turns: dict[str, EchoTurn] = {}
+
+    def start(self) -> float:
+        self.io = Lines(_environment(self._home), self._home, self._event)
+        hello = {
+            "protocol": "sidecar",
+            "versions": [1],
+            "client": {"name": "bench"},
+            "processId": os.getpid(),
+        }
+        _, when = self.io.call("initialize", hello)
+        return when - self.io.t_spawn
+
+    def new_session(self) -> str:
+        chat = f"chat {uuid.uuid4()}"
+        self.io.call("chat/open", {"chatId": chat})
+        return chat
+
+    def resume(self, sid: str) -> int:
+        opened, _ = self.io.call("chat/open", {"chatId": sid, "ifMissing": "fail"})
+        return len(opened["turns"])
+
+    def prompt(self, sid: str, text: str, tag: str) -> EchoTurn:
+        turn = self._turns[sid] = EchoTurn(tag)
+
+        def answer(reply: Any, when: float) -> None:
+            if "result" not in reply:
+                turn.end(when, reply)
+
+        turn.t_sent = self.io.send("prompt/send", {"chatId": sid, "promptId": tag, "text": text}, answer)
+        return turn
+
+    def stop(self) -> None:
+        self.io.stop()
+
+    def pids(self) -> list[int]:
+        return [self.io.child.pid]
+
+    def _event(self, event: Any, when: float) -> None:
+        turn = self._turns.get(event["chatId"])
+        if turn and event["type"] == "message.delta":
+            turn.delta(event, when)
+        elif turn and event["type"] == "turn.ended":
+            reason = event["data"]["reason"]
+            turn.end(when, None if reason == "end_turn" else reason)
+
+
+def contestant() -> Contestant:
+    return Contestant("ours", SidecarDriver, _words, _import, 20_000, _version())
+
+
+def _words(deltas: int, _: str) -> str:
+    return " ".join(f"t{number % 10_000:04d}" for number in range(deltas))
+
+
+def _import(home: Path, turns: int) -> str:
+    """Make a chat of `turns` turns; each about as long as those that the peers are seeded with."""
+    reply = _words(50, "")
+    lines = [
+        json.dumps({"role": role, "text": text})
+        for number in range(turns)
+        for role, text in (("user", f"{number}: {_SENTENCE * 3}"), ("assistant", reply))
+    ]
+    path = home / "seed.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    driver = SidecarDriver(home)
+    driver.start()
+    try:
+        driver.io.call("chat/import", {"chatId": "seeded", "path": str(path)}, timeout=600)
+    finally:
+        driver.stop()
+    return "seeded"
+
+
+def _version() -> str:
+    command = [*COMMAND[:-1], "--version"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
+
+
+def _environment(home: Path) -> dict[str, str]:
+    """Nothing of the tester's own. Bytecode may be written, as on a user's machine."""
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    return kept | {
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "SIDECAR_MODEL": "echo:",
+        "SIDECAR_DATA_DIR": str(home / "data"),
+    }

@@ -1,0 +1,101 @@
+"""The peers' side: finds their harness, runs us inside its loopback-only network, and wraps its drivers.
+
+Nothing of the harness is copied; it is imported from where it lies. Without it, only ours is measured.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from .contestant import Contestant, Driver
+
+FOLDER = Path(os.environ.get("SIDECAR_PEERS") or Path(__file__).parents[2] / "shared/peers").resolve()
+
+INSIDE = "SIDECAR_BENCH_INSIDE"
+"""Set in the process that runs beside the fake model."""
+
+_SENTENCE = "Please tell me a little more about that, with an example from everyday work. "
+
+
+def missing() -> str | None:
+    """Why the peers cannot be run here; None when they can."""
+    if not (FOLDER / "with_llm.sh").exists():
+        return f"no peer harness at {FOLDER} (set SIDECAR_PEERS)"
+    if not all(shutil.which(tool) for tool in ("unshare", "ip", "setsid")):
+        return "unshare, ip or setsid is not installed"
+    if subprocess.run([FOLDER / "netns.sh", "true"], check=False, capture_output=True).returncode:
+        return "a network namespace cannot be made (it needs root)"
+    return None
+
+
+def run_inside(arguments: list[str]) -> int:
+    """Run this program again beside the fake model, in a network that has only loopback."""
+    command = [str(FOLDER / "with_llm.sh"), sys.executable, "-m", "benchmarks", *arguments]
+    child = subprocess.Popen(command, env=os.environ | {INSIDE: "1"})
+    try:
+        return child.wait()
+    except KeyboardInterrupt:
+        # setsid made the child the leader of a session of its own, which a Ctrl-C does not reach.
+        os.killpg(child.pid, signal.SIGTERM)
+        return 130
+
+
+def contestants() -> list[Contestant]:
+    """Codex, when it is installed, and the null program."""
+    sys.path.insert(0, str(FOLDER))
+    drivers = importlib.import_module("registry").DRIVERS
+    codex, null = drivers["codex-app-server"], drivers["null-python-acp"]
+    found = [Contestant("null", _maker(null), _marked, None, 0, "the least that answers")]
+    if Path(codex.argv[0]).exists():
+        found.insert(0, Contestant("codex", _maker(codex), _marked, _seeder(codex), 200, _version(codex)))
+    else:
+        print(f"codex is not installed: {FOLDER / 'install.sh'} codex", file=sys.stderr)
+    return found
+
+
+def _maker(driver: Any) -> Any:
+    def make(home: Path) -> Driver:
+        if not home.exists():
+            home.mkdir(parents=True)
+            driver.prepare(str(home))
+        made: Driver = driver(str(home), str(home))
+        return made
+
+    return make
+
+
+def _seeder(driver: Any) -> Any:
+    """Turns are seeded through the peer itself: it has no import."""
+
+    def seed(home: Path, turns: int) -> str:
+        running = _maker(driver)(home)
+        running.start()
+        try:
+            sid: str = running.new_session()
+            for number in range(turns):
+                text = f"{number}: {_SENTENCE * 3} {_marked(50, f's{number}')}"
+                running.prompt(sid, text, f"s{number}").wait()
+        finally:
+            running.stop()
+        return sid
+
+    return seed
+
+
+def _marked(deltas: int, tag: str) -> str:
+    """What the fake model reads: how many deltas it should answer, and a tag for its log."""
+    return f"[[n={deltas}]] [[id={tag}]]"
+
+
+def _version(driver: Any) -> str:
+    shown = subprocess.run(
+        [driver.argv[0], "--version"], capture_output=True, text=True, timeout=20, check=False
+    )
+    return shown.stdout.strip()

@@ -1,0 +1,255 @@
+"""The app's end of a sidecar: spawn it, open chats, ask anything of the contract.
+
+Routes events to their chats and owns the tasks. Death and restart are `link`'s, order is `feed`'s.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Literal
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+from sidecar_protocol import messages as m
+from sidecar_protocol.catalog import METHODS, VERSIONS
+from sidecar_protocol.jsonrpc import Notification
+from sidecar_protocol.messages.base import Cursor, Key
+
+from .answer import WITHDRAW_SECONDS, Delivery
+from .chat import Chat
+from .connection import Connection
+from .events import Event, decode, decode_page
+from .feed import Feed, Subscription
+from .link import Launch, Link
+from .process import ServerProcess
+
+logger = logging.getLogger(__name__)
+
+PAGE_EVENTS = 500
+"""Events of one `events/read`, about as many as a subscription holds."""
+
+
+class Sidecar:
+    """A running sidecar. Made by `spawn`; of use until its `async with` is left."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        hello: m.InitializeParams,
+        status: Callable[[m.Status], None] | None,
+        tasks: TaskGroup,
+    ) -> None:
+        self._link = Link(launch, hello, self._hear, self._reattach, tasks)
+        self._status = status
+        self._tasks = tasks
+        self._feeds: dict[str, Feed] = {}
+        self._chats: dict[str, Chat] = {}
+        self._abandoned: deque[tuple[Delivery, Subscription | None]] = deque()
+        self._left_behind = anyio.Event()
+        self._thread = threading.get_ident()
+
+    @classmethod
+    def spawn(
+        cls,
+        command: Sequence[str] | None = None,
+        *,
+        data_dir: str | os.PathLike[str] | None = None,
+        model: str | None = None,
+        config: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str] | None = None,
+        client_name: str = "sidecar-client",
+        client_version: str = "",
+        log: Callable[[str], None] | None = None,
+        status: Callable[[m.Status], None] | None = None,
+    ) -> AbstractAsyncContextManager[Sidecar]:
+        """Start a sidecar: `async with Sidecar.spawn(data_dir="…", model="echo:") as app`.
+
+        `env` is added to the present environment; `log` gets each line of its stderr, `status` what belongs
+        to no chat. A process that dies is started again, and its chats go on where they were.
+        """
+        # -P: without it, modules in the folder that the app was started in would stand in for installed ones.
+        line = list(command or [sys.executable, "-P", "-m", "sidecar", "serve"])
+        variables = {"SIDECAR_DATA_DIR": data_dir, "SIDECAR_MODEL": model, "SIDECAR_CONFIG": config}
+        given = {name: os.fspath(value) for name, value in variables.items() if value is not None}
+        environment = {**os.environ, **(env or {}), **given}
+
+        async def launch() -> ServerProcess:
+            return await ServerProcess.start(line, environment, log)
+
+        return cls.connect(launch, client_name=client_name, client_version=client_version, status=status)
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(
+        cls,
+        launch: Launch,
+        *,
+        client_name: str = "sidecar-client",
+        client_version: str = "",
+        status: Callable[[m.Status], None] | None = None,
+    ) -> AsyncIterator[Sidecar]:
+        """As `spawn`, with anything that makes a transport in the place of a command."""
+        who = m.ClientInfo(name=client_name, version=client_version)
+        hello = m.InitializeParams(protocol="sidecar", versions=VERSIONS, client=who, process_id=os.getpid())
+        failure: Exception | None = None
+        async with anyio.create_task_group() as tasks:
+            app = cls(launch, hello, status, tasks)
+            try:
+                await app._link.start()
+                tasks.start_soon(app._supervise)
+                tasks.start_soon(app._sweep)
+                yield app
+            except Exception as error:
+                # Kept out of the task group, which would wrap it in an exception group.
+                failure = error
+            finally:
+                await app._leave()
+                tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+    @property
+    def server(self) -> m.InitializeResult:
+        """What the present process answered to `initialize`."""
+        return self._link.server
+
+    @property
+    def pid(self) -> int | None:
+        return self._link.pid
+
+    @property
+    def restarts(self) -> int:
+        """How often the sidecar was started again."""
+        return self._link.restarts
+
+    async def call(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
+        """Any method of the contract, by its name; the result has the type that the catalog gives it."""
+        known = METHODS.get(method)
+        result = await self._link.request(method, dict(params or {}))
+        return result if known is None else msgspec.convert(result, known.result)
+
+    async def chat(
+        self,
+        chat_id: str | None = None,
+        *,
+        project_path: str | os.PathLike[str] | None = None,
+        namespace: str | None = None,
+        session_id: str | None = None,
+        config: dict[str, Any] | None = None,
+        if_missing: Literal["create", "fail"] = "create",
+        turns: int = 30,
+    ) -> Chat:
+        """Open a chat: resume it, or create it when there is none. The same object for the same session."""
+        params = m.ChatOpenParams(
+            chat_id=chat_id,
+            project_path=None if project_path is None else os.fspath(project_path),
+            namespace=namespace,
+            session_id=session_id,
+            config=config,
+            if_missing=if_missing,
+            tail=m.Tail(turns=turns),
+        )
+        opened = await self._link.ask("chat/open", params, m.ChatOpenResult)
+        known = self._chats.get(opened.session_id)
+        if known is None:
+            feed = self._feed(opened.session_id)
+            known = self._chats[opened.session_id] = Chat(self, self._link, feed, params, opened)
+        else:
+            known.opened = opened
+        return known
+
+    async def close(self, chat: Chat) -> None:
+        """No more events of this chat; a running turn goes on."""
+        self._chats.pop(chat.session_id, None)
+        self._feeds.pop(chat.session_id, None)
+        await self._link.request("chat/close", Key(session_id=chat.session_id))
+
+    async def chats(self, **filters: Any) -> m.ChatListResult:
+        """The chats, newest activity first; `filters` are those of `ChatListParams`."""
+        return await self._link.ask("chat/list", m.ChatListParams(**filters), m.ChatListResult)
+
+    async def search(self, query: str, **filters: Any) -> m.ChatSearchResult:
+        return await self._link.ask(
+            "chat/search", m.ChatSearchParams(query=query, **filters), m.ChatSearchResult
+        )
+
+    async def import_chat(self, chat_id: str, *, append: bool = False, **source: str) -> m.ChatImportResult:
+        """Make a chat from an export or plain turns, given as `path` or as `data`."""
+        params = m.ChatImportParams(chat_id=chat_id, append=append, **source)
+        return await self._link.ask("chat/import", params, m.ChatImportResult)
+
+    async def models(self, provider: str | None = None) -> list[m.ModelInfo]:
+        params = m.ModelsListParams(provider=provider)
+        return (await self._link.ask("models/list", params, m.ModelsListResult)).items
+
+    async def settings(self, project_path: str | None = None) -> m.SettingsReadResult:
+        params = m.SettingsReadParams(project_path=project_path)
+        return await self._link.ask("settings/read", params, m.SettingsReadResult)
+
+    async def doctor(self) -> m.DoctorRunResult:
+        return await self._link.ask("doctor/run", {}, m.DoctorRunResult)
+
+    def dispatch(self, delivery: Delivery) -> None:
+        """Part of `answer.Desk`."""
+        self._tasks.start_soon(delivery.send)
+
+    def abandon(self, delivery: Delivery, subscription: Subscription | None) -> None:
+        """Part of `answer.Desk`. A finalizer may run in any thread: another one only leaves a note."""
+        self._abandoned.append((delivery, subscription))
+        if threading.get_ident() == self._thread:
+            self._left_behind.set()
+
+    async def _supervise(self) -> None:
+        death = await self._link.supervise()
+        for feed in self._feeds.values():
+            feed.fail(death)
+
+    async def _sweep(self) -> None:
+        while True:
+            await self._left_behind.wait()
+            self._left_behind = anyio.Event()
+            while self._abandoned:
+                delivery, subscription = self._abandoned.popleft()
+                if subscription is not None:
+                    subscription.close()
+                self._tasks.start_soon(delivery.withdraw)
+
+    async def _leave(self) -> None:
+        with anyio.move_on_after(WITHDRAW_SECONDS, shield=True):
+            while self._abandoned:
+                await self._abandoned.popleft()[0].withdraw()
+        await self._link.stop()
+
+    async def _reattach(self, connection: Connection) -> None:
+        for chat in list(self._chats.values()):
+            await chat.reopen(connection)
+
+    def _hear(self, notification: Notification) -> None:
+        if self._abandoned:
+            self._left_behind.set()
+        try:
+            if notification.method == "event":
+                event = decode(notification.params)
+                self._feed(event.session_id).receive(event)
+            elif notification.method == "status" and self._status is not None:
+                self._status(msgspec.convert(notification.params, m.Status))
+        except msgspec.ValidationError as error:
+            logger.warning("ignored a notification that this client does not understand: %s", error)
+
+    def _feed(self, session_id: str) -> Feed:
+        if session_id not in self._feeds:
+
+            async def read(epoch: str, seq: int) -> list[Event]:
+                after = Cursor(epoch=epoch, seq=seq)
+                params = m.EventsReadParams(session_id=session_id, after=after, limit=PAGE_EVENTS)
+                return decode_page(await self._link.request("events/read", params))
+
+            self._feeds[session_id] = Feed(read)
+        return self._feeds[session_id]

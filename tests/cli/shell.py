@@ -1,0 +1,137 @@
+"""Runs the real command: through pipes, or on a terminal of its own whose screen can be waited for."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+COMMAND = [sys.executable, "-m", "sidecar"]
+PATIENCE = 30.0
+"""Far more than anything takes, for machines that are busy with other work."""
+
+_KEPT = ("PATH", "LANG", "PYTHONPATH", "VIRTUAL_ENV")
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\r")
+
+
+class Shell:
+    """Commands in a folder of the test's own."""
+
+    def __init__(self, folder: Path, model: str = "echo:") -> None:
+        self.folder = folder
+        self.env = {name: os.environ[name] for name in _KEPT if name in os.environ} | {
+            "HOME": str(folder),
+            "XDG_CONFIG_HOME": str(folder / "config"),
+            "XDG_DATA_HOME": str(folder / "share"),
+            "SIDECAR_DATA_DIR": str(folder / "data"),
+            "SIDECAR_MODEL": model,
+            "TERM": "xterm-256color",
+        }
+
+    def run(self, *args: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        return subprocess.run(
+            [*COMMAND, *args],
+            env=self.env,
+            cwd=self.folder,
+            input=stdin or "",
+            capture_output=True,
+            encoding="utf-8",
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    def output(self, *args: str, stdin: str | None = None) -> str:
+        """What a command that succeeds prints."""
+        done = self.run(*args, stdin=stdin)
+        assert (done.returncode, done.stderr) == (0, ""), done
+        return done.stdout
+
+    @contextmanager
+    def terminal(self, *args: str) -> Iterator[Terminal]:
+        """The command on a terminal of its own."""
+        ours, theirs = pty.openpty()
+        os.set_blocking(ours, False)
+        process = subprocess.Popen(
+            [*COMMAND, *args],
+            env=self.env | {"COLUMNS": "80", "LINES": "24"},
+            cwd=self.folder,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=_take_terminal,
+        )
+        os.close(theirs)
+        try:
+            yield Terminal(process, ours)
+        finally:
+            process.kill()
+            process.wait()
+            os.close(ours)
+
+
+class Terminal:
+    """What a user sees and types. `seen` is all that was printed, without control sequences."""
+
+    def __init__(self, process: subprocess.Popen[bytes], fd: int) -> None:
+        self._process = process
+        self._fd = fd
+        self._raw = b""
+        self._mark = 0
+
+    @property
+    def seen(self) -> str:
+        return _CONTROL.sub("", self._raw.decode(errors="replace"))
+
+    def type(self, text: str) -> None:
+        os.write(self._fd, text.encode())
+
+    def enter(self, text: str) -> None:
+        self.type(text + "\r")
+
+    def interrupt(self) -> None:
+        """Ctrl-C, through the terminal's line discipline."""
+        self.type("\x03")
+
+    def wait_for(self, text: str) -> str:
+        """Read on until `text` appears after what was waited for before; returns what came in between."""
+        deadline = time.monotonic() + PATIENCE
+        while (found := self.seen.find(text, self._mark)) < 0:
+            assert self._read(deadline), f"{text!r} did not come: {self.seen[self._mark :]!r}"
+        start, self._mark = self._mark, found + len(text)
+        return self.seen[start:found]
+
+    def leave_code(self) -> int:
+        """The exit code, once the command has ended."""
+        deadline = time.monotonic() + PATIENCE
+        while self._read(deadline):
+            pass
+        return self._process.wait(PATIENCE)
+
+    def _read(self, deadline: float) -> bool:
+        """False at the end."""
+        ready, _, _ = select.select([self._fd], [], [], max(0.0, deadline - time.monotonic()))
+        assert ready, f"nothing came: {self.seen[self._mark :]!r}"
+        try:
+            data = os.read(self._fd, 65536)
+        except OSError:
+            return False
+        self._raw += data
+        return bool(data)
+
+
+def _take_terminal() -> None:
+    import fcntl
+    import termios
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -1,0 +1,105 @@
+"""How an answer appears while it streams."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+from sidecar_client import Event
+
+from sidecar.cli.painters import MAX_LIVE_CHARACTERS, MarkdownPainter, Painter, PlainPainter, split_finished
+
+FENCE = "```python\nfor x in y:\n\n    pass\n```\n"
+
+
+def event(type: str, **data: object) -> Event:
+    return Event(session_id="s", chat_id=None, epoch="e", seq=1, ts=0, type=type, data=dict(data))
+
+
+def paint(painter: Painter, *texts: str) -> None:
+    with painter:
+        painter.take(event("message.started", item=None))
+        for text in texts:
+            painter.take(event("message.delta", text=text))
+
+
+@pytest.mark.parametrize(
+    ("texts", "printed"),
+    [
+        (["Hello ", "**you**"], "Hello **you**\n"),
+        (["ends already\n"], "ends already\n"),
+        (["\n\n  spaces \t"], "\n\n  spaces \t\n"),
+        ([], ""),
+    ],
+)
+def test_plain_text_is_exact_with_a_newline_at_its_end(texts: list[str], printed: str) -> None:
+    out = io.StringIO()
+    paint(PlainPainter(out), *texts)
+    assert out.getvalue() == printed
+
+
+@pytest.mark.parametrize(
+    ("text", "finished"),
+    [
+        ("one paragraph that goes on", ""),
+        ("first\n\nsecond", "first\n\n"),
+        ("# Title\ntext", "# Title\n"),
+        ("- a\n\n- b\n\n  more of b", ""),
+        ("- a\n- b\n\nafter", "- a\n- b\n\n"),
+        (FENCE[:-4], ""),
+        (FENCE + "after", FENCE),
+        ("| a |\n|---|\n| 1 |\n", ""),
+        ("", ""),
+    ],
+)
+def test_a_block_is_finished_when_another_has_begun(text: str, finished: str) -> None:
+    assert split_finished(text) == (finished, text[len(finished) :])
+
+
+def test_nothing_is_lost_however_the_text_is_cut() -> None:
+    text = "# T\n\npara\n\n" + FENCE + "\n1. a\n2. b\n\n> q\n\nend"
+    for size in (1, 3, 7):
+        done, pending = "", ""
+        for start in range(0, len(text), size):
+            finished, pending = split_finished(pending + text[start : start + size])
+            done += finished
+        assert done + pending == text
+
+
+def test_markdown_is_printed_once_and_whole() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=60, height=10, legacy_windows=False)
+    words = [f"word{number}" for number in range(300)]
+    texts = [f"{word} " + "\n\n" * word.endswith("9") for word in words]
+    paint(MarkdownPainter(console), *texts)
+    screen = _settled(out.getvalue())
+    assert re.findall(r"word\d+", screen) == words
+
+
+def test_a_block_longer_than_the_screen_shows_its_end() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=60, height=10, legacy_windows=False)
+    painter = MarkdownPainter(console)
+    painter._pending = "x\n" * MAX_LIVE_CHARACTERS + "the end"
+    with console.capture() as capture:
+        console.print(painter._draw())
+    lines = capture.get().splitlines()
+    assert (len(lines), lines[-1]) == (8, "the end")
+
+
+def _settled(raw: str) -> str:
+    """What stays on a terminal: a small model of cursor-up and erase-line, enough for what `rich` sends."""
+    rows, row = [""], 0
+    for part in re.findall(r"\x1b\[\d*[A-Za-z]|\x1b\[[0-9;?]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", raw):
+        if part == "\x1b[1A":
+            row = max(0, row - 1)
+        elif part == "\x1b[2K":
+            rows[row] = ""
+        elif part == "\n":
+            row += 1
+            rows += [""] * (row + 1 - len(rows))
+        elif not part.startswith(("\x1b", "\r")):
+            rows[row] += part
+    return "\n".join(rows)

@@ -1,0 +1,25 @@
+"""Fixtures of the black boxes: a spawner of sidecars in a folder of the test's own, and one that is ready."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.sidecar import Sidecar
+from tests.support.spawner import Spawner
+
+
+@pytest.fixture
+def spawn(tmp_path: Path) -> Iterator[Spawner]:
+    """Call it to spawn a sidecar. At the end all are gone, and what they said kept the rules."""
+    spawner = Spawner(tmp_path)
+    yield spawner
+    spawner.settle()
+
+
+@pytest.fixture
+def sidecar(spawn: Spawner) -> Sidecar:
+    """An initialized sidecar with the `echo:` model."""
+    return spawn()

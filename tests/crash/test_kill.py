@@ -1,0 +1,163 @@
+"""The real process killed at many points, three on one database: nothing lost, nothing corrupt."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.support.reading import item_text, plain
+from tests.support.referee import Referee
+from tests.support.scripts import play
+from tests.support.sidecar import Sidecar
+from tests.support.spawner import Spawner
+from tests.support.wire import Json
+
+KILLS = int(os.environ.get("SIDECAR_CRASH_KILLS", "100"))
+SEED = int(os.environ.get("SIDECAR_CRASH_SEED", "7"))
+PLACES = 3
+LONGEST = 60
+"""The two turns of a place have about as many frames: a kill comes anywhere in them, or just after."""
+
+
+@dataclass
+class Fleet:
+    """Three sidecars on one database, each with two chats of its own, all chats watched by all three."""
+
+    spawn: Spawner
+    rng: random.Random
+    model: str
+    live: list[Sidecar] = field(default_factory=list)
+    fresh: list[str] = field(default_factory=list)
+    prompts: int = 0
+
+    def man(self, place: int) -> Sidecar:
+        """Put a new sidecar in `place`; opening its own chats closes what its predecessor left."""
+        sidecar = self.spawn(model=self.model)
+        for chat in self.chats(place) + [c for p in range(PLACES) if p != place for c in self.chats(p)]:
+            sidecar.call("chat/open", chatId=chat)
+        return sidecar
+
+    def chats(self, place: int) -> list[str]:
+        return [f"place {place} chat {number}" for number in range(2)]
+
+    def prompt(self, place: int) -> list[Json]:
+        """Start a turn in both chats of `place`; some stream slowly, some at once."""
+        ids = []
+        for chat in self.chats(place):
+            self.prompts += 1
+            text = self.rng.choice(["slow", "words " * 40, "hello"])
+            override = {} if text == "slow" else {"overrides": {"model": "echo:"}}
+            send = {"chatId": chat, "promptId": f"p{self.prompts}", "text": text, **override}
+            ids.append(self.live[place].ask("prompt/send", **send))
+        return [self.live[place].result(id) for id in ids]
+
+    def kill_one(self) -> None:
+        """All places stream; one is killed after a number of frames that was drawn, and replaced."""
+        victim = self.rng.randrange(PLACES)
+        sidecar = self.live[victim]
+        start, point = len(sidecar.frames), self.rng.randint(0, LONGEST)
+        sent = {place: self.prompt(place) for place in range(PLACES)}
+        new = f"fresh {self.prompts}"
+        id = sidecar.ask("chat/open", chatId=new)
+        self._let_run(sidecar, start + point, sent[victim])
+        sidecar.kill(reap=self.rng.random() < 0.5)
+        if sidecar.answers(id):
+            self.fresh.append(new)
+        self.live[victim] = self.man(victim)
+        for place in range(PLACES):
+            for result in sent[place] if place != victim else ():
+                self.live[place].wait_turn(result["sessionId"], result["turnId"])
+
+    def _let_run(self, sidecar: Sidecar, frames: int, sent: list[Json]) -> None:
+        def done() -> bool:
+            ended = {e["turnId"] for r in sent for e in sidecar.events(r["sessionId"], "turn.ended")}
+            return len(sidecar.frames) >= frames or all(r["turnId"] in ended for r in sent)
+
+        sidecar.wait_until(done, 20, "frames before the kill")
+
+
+@pytest.fixture
+def fleet(spawn: Spawner) -> Fleet:
+    fleet = Fleet(spawn, random.Random(SEED), play(spawn.folder))
+    for place in range(PLACES):
+        fleet.live.append(fleet.man(place))
+    for _ in range(KILLS):
+        fleet.kill_one()
+    return fleet
+
+
+@pytest.mark.slow
+def test_kills_lose_nothing_acknowledged_and_corrupt_nothing(fleet: Fleet) -> None:
+    reader = fleet.live[0]
+    sessions = sorted({session for s in fleet.spawn.sidecars for session in s._events})
+    journals = {session: reader.journal(session) for session in sessions}
+    lost = [loss for sidecar in fleet.spawn.sidecars for loss in losses(sidecar, journals)]
+    assert lost == []
+    assert [v for session, events in journals.items() for v in broken_rules(session, events)] == []
+    assert unanswered(fleet) == []
+    assert [c for c in fleet.fresh if reader.call("chat/open", chatId=c, ifMissing="fail")["turns"]] == []
+    assert_whole(fleet.spawn)
+
+
+def losses(sidecar: Sidecar, journals: dict[str, list[Json]]) -> list[str]:
+    """What this sidecar said and the journal does not hold, word for word."""
+    lost = []
+    for session, journal in journals.items():
+        stored = {event["seq"]: event for event in journal}
+        seen = sidecar.events(session)
+        lost += [f"{session}: {e}" for e in plain(seen) if stored.get(e["seq"]) != e]
+        texts, kept = spoken(seen), spoken(journal)
+        lost += [
+            f"{session}: {item}: {text!r}" for item, text in texts.items() if text not in kept.get(item, "")
+        ]
+    return lost
+
+
+def spoken(events: list[Json]) -> dict[str, str]:
+    """The text of each item, as its deltas have it."""
+    texts: dict[str, str] = {}
+    for event in events:
+        if event["type"].endswith(".delta"):
+            texts[event["data"]["itemId"]] = texts.get(event["data"]["itemId"], "") + event["data"]["text"]
+    return texts
+
+
+def broken_rules(session: str, journal: list[Json]) -> list[str]:
+    """Gaps, doubles and turns without an end in the journal itself; and prompts that ran twice."""
+    referee = Referee()
+    referee.watch(session, journal[0]["epoch"])
+    for event in journal:
+        referee.received({"jsonrpc": "2.0", "method": "event", "params": event})
+    ran = Counter(e["data"]["promptId"] for e in journal if e["type"] == "prompt.accepted")
+    twice = [f"{session}: {prompt} ran {count} times" for prompt, count in ran.items() if count > 1]
+    return referee.finish(all_answered=True, all_ended=True) + twice
+
+
+def unanswered(fleet: Fleet) -> list[str]:
+    """The chats that do not answer a new prompt."""
+    failed = []
+    for place, sidecar in enumerate(fleet.live):
+        for chat in fleet.chats(place):
+            ended = sidecar.run("still there?", chatId=chat, overrides={"model": "echo:"})
+            answer = sidecar.call("chat/history", chatId=chat, limit=1)["turns"][-1]["items"][-1]
+            if (ended["data"]["reason"], item_text(answer)) != ("end_turn", "still there?"):
+                failed.append(chat)
+    return failed
+
+
+def assert_whole(spawn: Spawner) -> None:
+    for sidecar in spawn.sidecars:
+        sidecar.close_stdin()
+        sidecar.wait()
+    (path,) = [
+        p for p in spawn.data_dir.rglob("*") if p.is_file() and p.read_bytes()[:15] == b"SQLite format 3"
+    ]
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    connection.close()

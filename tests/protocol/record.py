@@ -1,0 +1,67 @@
+"""`python -m tests.protocol.record [NAME…]`: play the conversations and write the transcripts."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.support.spawner import Spawner
+
+from .conversations import CONVERSATIONS
+from .talk import Talk
+from .transcripts import FOLDER, HOME, TIME, Json, placeholder
+
+
+def record(name: str, conversation: Callable[[Talk], None]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        spawner = Spawner(Path(folder).resolve())
+        try:
+            talk = Talk(spawner)
+            conversation(talk)
+            talk.stop()
+        finally:
+            spawner.settle()
+        lines = [json.dumps(_trimmed(line), ensure_ascii=False) for line in talk.lines]
+    text = _normalised("\n".join(lines) + "\n", str(spawner.folder))
+    (FOLDER / f"{name}.jsonl").write_text(text, "utf-8")
+
+
+def _trimmed(line: Json) -> Json:
+    """Without what is long and stands elsewhere in full, and without figures of this machine."""
+    result = line.get("message", {}).get("result")
+    if isinstance(result, dict):
+        for member in ("methods", "components", "x-notifications", "x-errors", "x-event-types"):
+            if member in result and "openrpc" in result:
+                result[member] = type(result[member])()
+        for member, value in (("uptimeMs", 1500), ("databaseBytes", 102400)):
+            if member in result:
+                result[member] = value
+    return line
+
+
+def _normalised(text: str, folder: str) -> str:
+    text = text.replace(folder, HOME)
+    epochs = re.findall(r'\\?"epoch\\?": ?\\?"([0-9a-f]{12})\\?"', text)
+    instances = re.findall(r'"instanceId": ?"([0-9a-f]{16})"', text)
+    found = [("e", value) for value in epochs] + [("f", value) for value in instances]
+    found += [(value[0], value) for value in re.findall(r"\b[tip]-[0-9a-f]{12}\b", text)]
+    counts = dict.fromkeys("tipef", 0)
+    for kind, value in dict.fromkeys(found):
+        counts[kind] += 1
+        text = text.replace(value, placeholder(kind, counts[kind]))
+    return re.sub(r"\b1[78]\d{11}\b", str(TIME), text)
+
+
+def main(names: list[str]) -> None:
+    FOLDER.mkdir(exist_ok=True)
+    for name, conversation in CONVERSATIONS.items():
+        if not names or name in names:
+            record(name, conversation)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

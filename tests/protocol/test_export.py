@@ -1,0 +1,118 @@
+"""The generated files are what the table says; every method is on the page with an example that is true."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from sidecar_protocol.catalog import METHODS, NOTIFICATIONS, Method
+from sidecar_protocol.errors import CODES
+from sidecar_protocol.export import openrpc
+from sidecar_protocol.export.__main__ import PROTOCOL, generated
+from sidecar_protocol.export.examples import examples
+from sidecar_protocol.export.reference import pretty
+from sidecar_protocol.export.schemas import members, schemas
+from sidecar_protocol.export.vocabulary import MEANINGS
+from sidecar_protocol.messages import EVENT_TYPES
+
+PAGE = PROTOCOL / "README.md"
+
+each_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS.keys())
+
+
+@pytest.mark.parametrize("path", generated(), ids=lambda path: path.name)
+def test_a_generated_file_is_not_stale(path: Path) -> None:
+    assert path.read_text("utf-8") == generated()[path], "stale: run `make generate`"
+
+
+@each_method
+def test_the_example_of_the_table_decodes(method: Method) -> None:
+    assert msgspec.convert(method.example, method.params)
+
+
+@each_method
+def test_a_method_is_on_the_page_with_its_parameters_and_an_exchange(method: Method) -> None:
+    section = _section(f"### `{method.name}`")
+
+    assert method.summary in section
+    assert [m.name for m in members(method.params.__name__) if f"| `{m.name}` |" not in section] == []
+    assert f'"method": "{method.name}"' in section
+    assert '"result": ' in section
+
+
+@each_method
+def test_the_exchange_of_a_method_decodes(method: Method) -> None:
+    example = examples()[method.name]
+
+    msgspec.convert(example.params, method.params)
+    msgspec.convert(example.result, method.result)
+
+
+def test_every_member_of_every_type_has_a_meaning() -> None:
+    assert [f"{name}.{m.name}" for name in schemas() for m in members(name) if not m.meaning] == []
+
+
+def test_every_link_of_the_page_leads_to_a_heading() -> None:
+    page = PAGE.read_text("utf-8")
+    headings = {
+        re.sub(r"[^a-z0-9_-]", "", line.lower().replace(" ", "-").lstrip("#-")) for line in _headings(page)
+    }
+
+    assert set(re.findall(r"\]\(#([^)]+)\)", page)) - headings == set()
+
+
+def test_the_page_has_no_mark_left() -> None:
+    assert re.findall(r"^<!-- [a-z]+ -->$", PAGE.read_text("utf-8"), re.MULTILINE) == []
+
+
+def test_every_error_has_a_meaning() -> None:
+    assert MEANINGS.keys() == CODES.keys()
+
+
+def test_the_document_names_every_method_notification_error_and_event_type() -> None:
+    document = openrpc()
+
+    assert [method["name"] for method in document["methods"]] == list(METHODS)
+    assert [notice["name"] for notice in document["x-notifications"]] == list(NOTIFICATIONS)
+    assert {error["name"]: error["code"] for error in document["x-errors"]} == CODES
+    assert document["x-event-types"] == EVENT_TYPES
+
+
+def test_every_reference_in_the_document_leads_somewhere() -> None:
+    document = openrpc()
+
+    assert [ref for ref in _references(document) if _resolve(document, ref) is None] == []
+
+
+def test_json_that_fits_a_line_stays_on_one_and_the_rest_is_broken() -> None:
+    long = "x" * 90
+
+    assert pretty({"a": [1, {"b": None}]}) == '{"a": [1, {"b": null}]}'
+    assert pretty({"a": long, "b": []}) == f'{{\n  "a": "{long}",\n  "b": []\n}}'
+
+
+def _section(heading: str) -> str:
+    _, _, rest = PAGE.read_text("utf-8").partition(f"\n{heading}\n")
+    return rest.partition("\n### ")[0]
+
+
+def _headings(page: str) -> list[str]:
+    return [line for line in page.splitlines() if line.startswith("#")]
+
+
+def _references(node: Any) -> list[str]:
+    if isinstance(node, list):
+        return [ref for item in node for ref in _references(item)]
+    if isinstance(node, dict):
+        own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
+        return own + [ref for item in node.values() for ref in _references(item)]
+    return []
+
+
+def _resolve(document: Any, ref: str) -> Any:
+    for part in ref.removeprefix("#/").split("/"):
+        document = document.get(part, {})
+    return document or None

@@ -1,0 +1,122 @@
+"""Properties of the framing: what goes in comes out, however the bytes are cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sidecar_protocol.framing import MAX_HEADER_BYTES, Deframer, Frame, Oversized, encode
+
+FRAMINGS = ["lines", "headers"]
+
+_texts = st.text(max_size=40)
+_bodies = st.dictionaries(st.sampled_from(["id", "method", "text"]), _texts).map(
+    lambda value: repr(value).encode("utf-8", "replace")
+)
+"""Bodies that begin with a brace and hold no line break, as one message a line demands."""
+
+
+def cut(stream: bytes, places: Iterable[int]) -> list[bytes]:
+    """The stream in pieces, cut at `places`."""
+    marks = sorted({0, len(stream), *(place % (len(stream) + 1) for place in places)})
+    return [stream[start:end] for start, end in pairwise(marks)]
+
+
+def read(chunks: Iterable[bytes], deframer: Deframer) -> list[Frame]:
+    frames = [frame for chunk in chunks for frame in deframer.feed(chunk)]
+    return frames + deframer.end()
+
+
+@pytest.mark.parametrize("framing", FRAMINGS)
+@given(bodies=st.lists(_bodies, min_size=1, max_size=6), places=st.lists(st.integers(0, 10_000), max_size=8))
+def test_any_cut_of_any_messages_gives_the_same_messages(
+    framing: str, bodies: list[bytes], places: list[int]
+) -> None:
+    stream = b"".join(encode(body, framing) for body in bodies)
+
+    assert read(cut(stream, places), Deframer()) == bodies
+
+
+@pytest.mark.parametrize("framing", FRAMINGS)
+def test_a_cut_between_any_two_bytes_changes_nothing(framing: str) -> None:
+    stream = encode('{"text":"чат 🙂"}'.encode(), framing) * 2
+
+    for place in range(len(stream) + 1):
+        assert read(cut(stream, [place]), Deframer()) == ['{"text":"чат 🙂"}'.encode()] * 2
+
+
+@pytest.mark.parametrize("framing", FRAMINGS)
+@given(
+    sizes=st.lists(st.sampled_from([8, 64, 65, 200]), min_size=1, max_size=5),
+    places=st.lists(st.integers(0, 10_000), max_size=8),
+)
+def test_a_frame_over_the_limit_is_skipped_and_reported_with_its_size(
+    framing: str, sizes: list[int], places: list[int]
+) -> None:
+    bodies = [b"{" + b"x" * (size - 2) + b"}" for size in sizes]
+    stream = b"".join(encode(body, framing) for body in bodies)
+
+    expected: list[Frame] = [
+        body if len(body) <= 64 else Oversized(len(body), "too_large") for body in bodies
+    ]
+    assert read(cut(stream, places), Deframer(max_bytes=64)) == expected
+
+
+@given(st.binary(max_size=300), st.lists(st.integers(0, 300), max_size=5))
+def test_any_bytes_are_read_without_an_exception(stream: bytes, places: list[int]) -> None:
+    read(cut(stream, places), Deframer(max_bytes=64))
+
+
+def test_crlf_a_byte_order_mark_and_blank_lines_are_accepted() -> None:
+    stream = b"\xef\xbb\xbf\r\n  \r\n{1}\r\n\r\n{2}\n"
+
+    for place in range(len(stream) + 1):
+        assert read(cut(stream, [place]), Deframer()) == [b"{1}", b"{2}"]
+
+
+def test_a_last_line_without_its_newline_counts() -> None:
+    assert read([b"{1}\n{2}"], Deframer()) == [b"{1}", b"{2}"]
+
+
+@pytest.mark.parametrize(
+    ("first", "framing"),
+    [
+        (b'{"a":1}\n', "lines"),
+        (b"[]\n", "lines"),
+        (b"nonsense\n", "lines"),
+        (b"con\n", "lines"),
+        (b"Content-Length: 2\r\n\r\n{}", "headers"),
+        (b"CONTENT-TYPE: x\r\ncontent-length: 2\r\n\r\n{}", "headers"),
+        (b"\r\n content-length:2\n\n{}", "headers"),
+    ],
+)
+def test_the_first_bytes_decide_the_framing(first: bytes, framing: str) -> None:
+    deframer = Deframer()
+    deframer.feed(first)
+
+    assert deframer.framing == framing
+
+
+@pytest.mark.parametrize("length", [b"-1", b"ten", b"", b"9" * 40])
+def test_a_header_block_without_a_usable_length_is_reported_and_the_next_message_read(length: bytes) -> None:
+    block = b"Content-Length: " + length
+
+    assert read([block + b"\r\n\r\n" + encode(b"{}", "headers")], Deframer("headers")) == [
+        Oversized(len(block), "bad_header"),
+        b"{}",
+    ]
+
+
+def test_headers_that_never_end_are_not_kept_for_ever() -> None:
+    deframer = Deframer("headers")
+    frames = deframer.feed(b"x" * (MAX_HEADER_BYTES + 1))
+
+    assert frames == [Oversized(MAX_HEADER_BYTES + 1, "bad_header")]
+    assert deframer.feed(b"\r\n\r\n" + encode(b"{}", "headers"))[-1] == b"{}"
+
+
+def test_a_frame_over_the_limit_that_never_ends_is_reported_at_the_end() -> None:
+    assert read([b"{" + b"x" * 99], Deframer(max_bytes=64)) == [Oversized(100, "too_large")]

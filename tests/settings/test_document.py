@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sidecar.settings import SettingsError, document, load
+from sidecar.settings.keys import KEYS, TABLES
+
+from .conftest import Places
+
+
+def test_the_page_lists_the_keys_as_they_are() -> None:
+    page = document.PAGE.read_text("utf-8")
+
+    assert page == document.renewed(page), "run `python -m sidecar.settings.document`"
+
+
+def test_the_page_is_written_by_the_command(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{document.BEGIN}old\n{document.END}after\n")
+
+    document.main(page)
+
+    assert page.read_text() == f"before\n{document.BEGIN}{document.table()}{document.END}after\n"
+
+
+def test_the_example_on_the_page_loads(places: Places) -> None:
+    page = document.PAGE.read_text("utf-8")
+    places.put(places.user, page.split("```toml\n")[1].split("```")[0])
+
+    assert load(environ={}).session.max_steps == 80
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("\n\n[session]\nmax_stepz = 3\n", 0),
+        ('\nmode = "autom"\n', 1),
+        ("\n\nmodel \n", 2),
+    ],
+)
+def test_the_errors_on_the_page_are_the_programs(places: Places, text: str, line: int) -> None:
+    shown = document.PAGE.read_text("utf-8").split("## Errors")[1].split("```")[1].strip().split("\n")[line]
+    places.put(places.user, text)
+
+    with pytest.raises(SettingsError) as caught:
+        load(environ={})
+
+    assert str(caught.value).replace(str(places.user), "/home/ada/.config/sidecar/config.toml") == shown
+
+
+def test_every_table_of_a_key_is_known() -> None:
+    assert {name.rpartition(".")[0] for name in KEYS} == {"", *TABLES}

@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import pytest
+
+from sidecar.settings import KEYS, Settings, SettingsError, load, read_scope
+
+from .conftest import Places
+
+
+def test_without_files_every_value_is_the_default(places: Places) -> None:
+    assert load(environ={}).values() == {
+        "model": ("echo:", "default"),
+        "engine": ("native", "default"),
+        "mode": ("ask", "default"),
+        "titles": ("words", "default"),
+        "chat_id": (None, "default"),
+        "session.retention_days": (0, "default"),
+        "session.max_steps": (50, "default"),
+        "log.level": ("warn", "default"),
+        "log.file": (None, "default"),
+        "store.data_dir": (str(places.data), "default"),
+        "store.busy_timeout": (10.0, "default"),
+    }
+
+
+def test_each_later_layer_wins_over_the_one_before(places: Places) -> None:
+    origins: list[str] = []
+
+    def model() -> str:
+        settings = load(config_file=named, project=project, environ=environ, command_line=options)
+        origins.append(settings.origin("model"))
+        return settings.model
+
+    named, project, environ, options = None, None, {}, {}
+    models = [model()]
+    places.put(places.user, 'model = "a:user"')
+    models.append(model())
+    places.put(places.project_file, 'model = "a:project"')
+    project = str(places.project)
+    models.append(model())
+    named = str(places.put(places.other, 'model = "a:file"'))
+    models.append(model())
+    environ = {"SIDECAR_MODEL": "a:environment"}
+    models.append(model())
+    options = {"model": "a:option"}
+    models.append(model())
+
+    assert models == ["echo:", "a:user", "a:project", "a:file", "a:environment", "a:option"]
+    assert origins == ["default", "user", "project", "file", "environment", "command line"]
+
+
+def test_layers_add_up_key_by_key(places: Places) -> None:
+    places.put(places.user, "[session]\nmax_steps = 5\nretention_days = 30\n")
+    places.put(places.project_file, "session = {max_steps = 7}\n")
+
+    settings = load(project=str(places.project), environ={})
+
+    assert (settings.session.max_steps, settings.session.retention_days) == (7, 30)
+
+
+def test_the_environment_sets_model_data_folder_and_chat(places: Places) -> None:
+    environ = {"SIDECAR_MODEL": "a:b", "SIDECAR_DATA_DIR": ":memory:", "SIDECAR_CHAT_ID": "tab-7"}
+
+    settings = load(environ=environ)
+
+    assert (settings.model, settings.store.data_dir, settings.chat_id) == ("a:b", ":memory:", "tab-7")
+
+
+def test_an_empty_variable_and_an_option_of_none_set_nothing(places: Places) -> None:
+    settings = load(environ={"SIDECAR_MODEL": "", "SIDECAR_CONFIG": ""}, command_line={"model": None})
+
+    assert settings.origin("model") == "default"
+
+
+def test_the_named_file_goes_before_the_one_of_the_environment(places: Places) -> None:
+    places.put(places.other, 'model = "a:named"')
+    ignored = places.put(places.root / "ignored.toml", 'model = "a:ignored"')
+
+    settings = load(config_file=str(places.other), environ={"SIDECAR_CONFIG": str(ignored)})
+
+    assert settings.model == "a:named"
+
+
+@pytest.mark.parametrize("by", ["option", "variable"])
+def test_a_named_file_that_is_absent_is_an_error(places: Places, by: str) -> None:
+    path = str(places.other)
+    with pytest.raises(SettingsError) as caught:
+        load(config_file=path if by == "option" else None, environ={"SIDECAR_CONFIG": path})
+
+    assert str(caught.value) == f"{path}: there is no such file. Correct `--config` or SIDECAR_CONFIG"
+
+
+def test_paths_in_a_file_are_seen_from_its_folder(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(places.root / "home"))
+    monkeypatch.setenv("USERPROFILE", str(places.root / "home"))
+    places.put(places.user, '[store]\ndata_dir = "here"\n[log]\nfile = "~/log.txt"\n')
+
+    settings = load(environ={})
+
+    assert settings.store.data_dir == str(places.user.parent / "here")
+    assert settings.log.file == str(places.root / "home" / "log.txt")
+
+
+def test_paths_in_the_environment_are_seen_from_the_working_folder(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(places.root)
+
+    assert load(environ={"SIDECAR_DATA_DIR": "here"}).store.data_dir == str(places.root / "here")
+
+
+def test_a_bad_variable_is_named(places: Places) -> None:
+    with pytest.raises(
+        SettingsError, match=r"`model`: SIDECAR_MODEL: expected text that is not empty, found"
+    ):
+        load(environ={"SIDECAR_MODEL": "\udc80"})
+
+
+def test_a_bad_option_is_named(places: Places) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(environ={}, command_line={"titles": "wrods"})
+
+    assert str(caught.value) == (
+        '`titles`: command line: expected one of "words", "model", found "wrods". Did you mean `words`?'
+    )
+
+
+def test_an_unknown_option_is_refused(places: Places) -> None:
+    with pytest.raises(
+        SettingsError, match=r"`log\.levle`: there is no such setting\. Did you mean `log\.level`"
+    ):
+        load(environ={}, command_line={"log.levle": "warn"})
+
+
+@pytest.mark.parametrize("name", [key.name for key in KEYS.values() if key.project == "never"])
+def test_a_project_may_not_set_what_holds_for_all(places: Places, name: str) -> None:
+    value = {"integer": "1", "seconds": "1"}.get(KEYS[name].kind, '"warn"')
+    places.put(places.project_file, f"{name} = {value}\n")
+
+    with pytest.raises(SettingsError) as caught:
+        load(project=str(places.project), environ={})
+
+    assert str(caught.value) == (
+        f"{places.project_file}, line 1: `{name}`: a project's file may not set this: "
+        f"it belongs to the user and holds for every project. Set it in the user's config.toml"
+    )
+
+
+def test_an_untrusted_project_cannot_loosen_the_mode(places: Places) -> None:
+    places.put(places.project_file, 'mode = "auto"\nmodel = "a:b"\n')
+
+    settings = load(project=str(places.project), environ={})
+
+    assert (settings.mode, settings.model) == ("ask", "a:b")
+    assert settings.warnings == (f"{places.project_file}: `mode` is left aside until the project is trusted",)
+
+
+def test_a_trusted_project_sets_the_mode(places: Places) -> None:
+    places.put(places.project_file, 'mode = "auto"\n')
+
+    settings = load(project=str(places.project), environ={}, trusted=True)
+
+    assert (settings.mode, settings.origin("mode"), settings.warnings) == ("auto", "project", ())
+
+
+def test_a_scope_shows_its_own_file_only(places: Places) -> None:
+    places.put(places.user, 'model = "a:user"\n[store]\ndata_dir = "here"\n')
+    places.put(places.project_file, "session.max_steps = 9\n")
+
+    user, project = read_scope("user"), read_scope("project", str(places.project))
+
+    assert (user.path, user.values) == (str(places.user), {"model": "a:user", "store.data_dir": "here"})
+    assert (project.path, project.values) == (str(places.project_file), {"session.max_steps": 9})
+
+
+def test_a_project_scope_needs_the_project(places: Places) -> None:
+    with pytest.raises(SettingsError, match="need the project's path"):
+        read_scope("project")
+
+
+def test_the_version_follows_the_bytes_of_every_file(places: Places) -> None:
+    def version() -> str:
+        return load(project=str(places.project), environ={}).version
+
+    versions = [version()]
+    for path, text in [(places.user, ""), (places.project_file, ""), (places.user, "# said\n")]:
+        places.put(path, text)
+        versions.append(version())
+
+    assert len(set(versions)) == 4
+    assert version() == versions[-1]
+
+
+def test_settings_do_not_change(places: Places) -> None:
+    settings = load(environ={})
+
+    with pytest.raises(AttributeError, match="do not change"):
+        settings.session.max_steps = 3
+    assert settings == load(environ={})
+    assert settings != load(environ={"SIDECAR_MODEL": "a:b"})
+
+
+def test_every_key_of_the_table_is_an_attribute_and_the_reverse(places: Places) -> None:
+    settings = load(environ={})
+    groups = {name: getattr(settings, name) for name in ("session", "log", "store")}
+    found = {f"{group}.{name}" for group, held in groups.items() for name in held.__slots__}
+    own = set(Settings.__slots__) - {"_layers", "version", "warnings", *groups}
+
+    assert found | own == set(KEYS)

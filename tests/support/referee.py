@@ -1,0 +1,176 @@
+"""The rules of the stream, checked on everything that one connection saw, in the order in which it saw it.
+
+Dense sequence numbers, the result before the events, one end for each turn and item, one answer for each
+request. Pure: fed with what was asked and what came, it collects violations and never raises.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .wire import Json, complaints
+
+ENDS = {"message.completed": "message", "thought.completed": "thought", "tool.ended": "tool"}
+"""The one terminal event of each kind of item that starts."""
+
+_OPENING = {"chat/open", "prompt/send", "turn/retry"}
+
+
+@dataclass
+class Streaming:
+    """An item between its first and its last event."""
+
+    turn: str | None
+    text: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Attachment:
+    """What a connection must see of one chat from the moment that it is attached."""
+
+    epoch: str
+    last: int | None
+    """None where the contract does not say which seq comes first."""
+    started: set[str] = field(default_factory=set)
+    ended: set[str] = field(default_factory=set)
+    items: dict[str, Streaming] = field(default_factory=dict)
+    finished: set[str] = field(default_factory=set)
+
+
+class Referee:
+    """`lenient` is for tests that write bytes of their own: an answer to an unknown id is then no offence."""
+
+    def __init__(self) -> None:
+        self.violations: list[str] = []
+        self.lenient = False
+        self._asked: dict[str | int, tuple[str, Json]] = {}
+        self._answered: set[str | int] = set()
+        self._attached: dict[str, Attachment] = {}
+
+    def watch(self, session: str, epoch: str) -> None:
+        """Expect the whole journal of a chat, from its first event."""
+        self._attached[session] = Attachment(epoch, 0)
+
+    def asked(self, id: str | int, method: str, params: Json) -> None:
+        self._asked[id] = (method, params)
+
+    def received(self, message: Any) -> None:
+        """Take one frame, already parsed as JSON."""
+        if not isinstance(message, dict):
+            return self._offence(f"a frame that is no object: {message!r}")
+        id = message.get("id")
+        method, params = self._asked.get(id, (None, {})) if isinstance(id, str | int) else (None, {})
+        wrong = complaints(message, method)
+        self.violations += wrong
+        if wrong:
+            return None
+        if message.get("method") == "event":
+            return self._event(message["params"])
+        return self._answer(id, method, params, message) if "method" not in message else None
+
+    def finish(self, *, all_answered: bool, all_ended: bool = False) -> list[str]:
+        """The connection is over: did every request need its answer by now, and every turn its end?"""
+        open_ids = self._asked.keys() - self._answered
+        if all_answered and open_ids:
+            self._offence(f"never answered: {[(id, self._asked[id][0]) for id in open_ids]}")
+        for session, seen in self._attached.items() if all_ended else ():
+            for turn in seen.started - seen.ended:
+                self._offence(f"{session}: turn {turn} never ended")
+        return self.violations
+
+    def _answer(self, id: Any, method: str | None, params: Json, message: Json) -> None:
+        if method is None:
+            return None if self.lenient else self._offence(f"an answer to nothing asked: {message!r:.300}")
+        if id in self._answered:
+            return self._offence(f"a second answer to {id!r} ({method})")
+        self._answered.add(id)
+        result = message.get("result")
+        return self._attach(method, result) if result and method != "rpc.discover" else None
+
+    def _attach(self, method: str, result: Json) -> None:
+        session = result.get("sessionId", "")
+        if method == "chat/open" and result["status"] != "attached":
+            replay = result["replay"]
+            last = replay["from"] - 1 if replay["kind"] == "events" else result["asOf"]["seq"]
+            self._attached[session] = Attachment(result["epoch"], last)
+        elif method in _OPENING and session not in self._attached:
+            if method == "chat/open":
+                self._offence(f"{session}: attached to a chat that was not open here")
+            self._attached[session] = Attachment(result["epoch"], None)
+        elif method in ("chat/close", "chat/delete"):
+            self._attached.pop(session, None)
+        elif method == "turn/cancel" and result["outcome"] == "cancelled" and session in self._attached:
+            last = self._attached[session].last
+            if last is None or result.get("endSeq", 0) > last:
+                self._offence(f"{session}: turn/cancel answered before seq {result.get('endSeq')} came")
+
+    def _event(self, event: Json) -> None:
+        seen = self._attached.get(event["sessionId"])
+        first: int = event.get("from") or event["seq"]
+        if seen is None:
+            return self._offence(f"an event of a chat that is not open here: {event!r:.300}")
+        if event["epoch"] != seen.epoch:
+            self._offence(f"epoch {event['epoch']} in a stream of {seen.epoch}")
+        if seen.last is not None and first != seen.last + 1:
+            kind = "gap" if first > seen.last else "doubled"
+            self._offence(
+                f"{event['sessionId']}: {kind}: {event['type']} {first}..{event['seq']} after {seen.last}"
+            )
+        seen.last = event["seq"]
+        self._prompt(event)
+        self._turn(seen, event)
+        self._item(seen, event)
+        if event["type"] == "chat.deleted":
+            del self._attached[event["sessionId"]]
+        return None
+
+    def _prompt(self, event: Json) -> None:
+        """The result of `prompt/send` comes before that prompt's events."""
+        if event["type"] not in ("prompt.accepted", "prompt.queued"):
+            return
+        prompt = event["data"]["promptId"]
+        asks = [id for id, (_, params) in self._asked.items() if params.get("promptId") == prompt]
+        if asks and not self._answered.intersection(asks):
+            self._offence(f"{event['type']} of {prompt} before the answer to its prompt/send")
+
+    def _turn(self, seen: Attachment, event: Json) -> None:
+        turn = event.get("turnId")
+        if turn in seen.ended:
+            self._offence(f"{event['type']} {event['seq']} after turn.ended of {turn}")
+        if event["type"] == "turn.started":
+            if turn in seen.started:
+                self._offence(f"a second turn.started of {turn}")
+            seen.started.add(str(turn))
+        if event["type"] == "turn.ended":
+            seen.ended.add(str(turn))
+            for id, item in seen.items.items():
+                if item.turn == turn:
+                    self._offence(f"turn.ended of {turn} while item {id} is unfinished")
+
+    def _item(self, seen: Attachment, event: Json) -> None:
+        kind, data = event["type"], event["data"]
+        if kind in ("message.started", "thought.started", "tool.started"):
+            if data["item"]["id"] in seen.items or data["item"]["id"] in seen.finished:
+                self._offence(f"a second {kind} of {data['item']['id']}")
+            seen.items[data["item"]["id"]] = Streaming(event.get("turnId"))
+        elif kind.endswith((".delta", ".output")):
+            if data["itemId"] in seen.finished:
+                self._offence(f"{kind} after the end of item {data['itemId']}")
+            if data["itemId"] in seen.items:
+                seen.items[data["itemId"]].text.append(data["text"])
+        elif kind in ENDS:
+            self._end_item(seen, kind, data["item"])
+
+    def _end_item(self, seen: Attachment, kind: str, item: Json) -> None:
+        if item["id"] in seen.finished:
+            self._offence(f"a second end ({kind}) of item {item['id']}")
+        if item["status"] == "running":
+            self._offence(f"{kind} of item {item['id']} that still runs")
+        seen.finished.add(item["id"])
+        streaming = seen.items.pop(item["id"], None)
+        if streaming and kind != "tool.ended" and "".join(streaming.text) != (item.get("text") or ""):
+            self._offence(f"{kind}: the text of {item['id']} is not the sum of its deltas")
+
+    def _offence(self, text: str) -> None:
+        self.violations.append(text)

@@ -1,0 +1,93 @@
+"""What may stand on the wire: each result, error, event and status is read with the contract's own types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from sidecar_protocol import errors
+from sidecar_protocol import messages as m
+from sidecar_protocol.catalog import METHODS
+
+Json = dict[str, Any]
+
+MAX_RUN_BYTES = 64 * 1024
+"""The most text that one frame of coalesced deltas may carry."""
+
+_CHAT_ERRORS = {-32001, -32002, -32003, -32004, -32008, -32009, -32010, -32011}
+"""Errors that speak of a chat when a chat's method answers them, and so must name its session."""
+
+
+def complaints(message: Json, method: str | None) -> list[str]:
+    """What is wrong with one message of the sidecar; `method` is what an answer answers, if known."""
+    if message.get("jsonrpc") != "2.0":
+        return [f"no jsonrpc 2.0: {_short(message)}"]
+    if "method" in message:
+        return _notification(message)
+    if ("result" in message) == ("error" in message) or "id" not in message:
+        return [f"neither a result nor an error: {_short(message)}"]
+    if "error" in message:
+        return _error(message["error"], method)
+    return _result(message["result"], method)
+
+
+def _notification(message: Json) -> list[str]:
+    kinds: dict[str, type[Any]] = {"event": m.Event, "status": m.Status}
+    kind = kinds.get(message["method"])
+    if kind is None or "id" in message:
+        return [f"an unknown notification: {_short(message)}"]
+    wrong = _mismatch(message.get("params"), kind)
+    if not wrong and kind is m.Event:
+        wrong = _event(message["params"])
+    return wrong
+
+
+def _event(event: Json) -> list[str]:
+    wrong = [] if "chatId" in event else [f"no chatId: {_short(event)}"]
+    if event["type"] not in m.EVENT_TYPES:
+        wrong.append(f"an event type that the contract does not name: {event['type']}")
+    first: int = event.get("from") or event["seq"]
+    if not 0 < first <= event["seq"] < 2**53:
+        wrong.append(f"seq or from out of range: {_short(event)}")
+    if first < event["seq"]:
+        if not event["type"].endswith((".delta", ".output")):
+            wrong.append(f"a run of something else than deltas: {_short(event)}")
+        elif len(event["data"]["text"].encode()) > MAX_RUN_BYTES:
+            wrong.append(f"a run of over 64 KiB: {_short(event)}")
+    if "item" in event["data"]:
+        wrong += _mismatch(event["data"]["item"], m.Item)
+    return wrong
+
+
+def _error(error: Any, method: str | None) -> list[str]:
+    wrong = _mismatch(error, m.ErrorObject)
+    if wrong:
+        return wrong
+    data = error.get("data", {})
+    if errors.CODES.get(str(data.get("name"))) != error["code"]:
+        wrong.append(f"data.name does not fit the code: {_short(error)}")
+    if not isinstance(data.get("retryable"), bool):
+        wrong.append(f"an error without data.retryable: {_short(error)}")
+    chat = method in METHODS and METHODS[method].scope == "chat"
+    if chat and error["code"] in _CHAT_ERRORS and not ("sessionId" in data and "chatId" in data):
+        wrong.append(f"an error of a chat without sessionId and chatId: {method}: {_short(error)}")
+    return wrong
+
+
+def _result(result: Any, method: str | None) -> list[str]:
+    if method not in METHODS:
+        return []
+    return [f"{method}: {wrong}" for wrong in _mismatch(result, METHODS[method].result)]
+
+
+def _mismatch(value: Any, kind: Any) -> list[str]:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        return [f"{getattr(kind, '__name__', kind)}: {error}: {_short(value)}"]
+    return []
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 400 else f"{text[:400]}…"
