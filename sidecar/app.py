@@ -216,7 +216,7 @@ class House:
         """Have the database open by the time that the first chat is asked for."""
         try:
             await self._ready()
-        except Failure as failure:
+        except StorageFailed as failure:
             logger.error("the database cannot be opened", extra={"error": failure.message})
 
     async def _ready(self) -> Chats:
@@ -227,6 +227,8 @@ class House:
             chats = self._chats
             if chats is None:
                 self._raise_recent_failure()
+                if self._leaving.is_set():
+                    raise Failure("shutting_down", "The sidecar is shutting down", retryable=True)
                 with anyio.CancelScope(shield=True):
                     chats = self._chats = await self._open()
             return chats
@@ -311,10 +313,11 @@ class House:
         if self._chats and self._store:
             await self._store.announce_closing()
             await self._chats.interrupt_all()
-            while self._peer.inflight and not self._door.outlet.broken:
-                await anyio.sleep(0.005)
-            await self._store.release_leases()
-            await self._store.close()
+        await self._peer.idle()
+        async with self._opening:
+            if self._store:
+                await self._store.release_leases()
+                await self._store.close()
 
 
 class _Signals:

@@ -64,6 +64,7 @@ class Peer:
         self._waiting: dict[RequestId, _Waiter] = {}
         self._next_id = 0
         self._closed: RpcError | None = None
+        self._idle = anyio.Event()
 
     @property
     def inflight(self) -> int:
@@ -110,10 +111,11 @@ class Peer:
         for waiter in self._waiting.values():
             waiter.fail(error)
 
-    def cancel_all(self) -> None:
-        """Cancel every call under way; each still gets its answer."""
-        for call in list(self._calls.values()):
-            call.scope.cancel()
+    async def idle(self) -> None:
+        """Wait until every call under way has its answer."""
+        while self._calls:
+            self._idle = anyio.Event()
+            await self._idle.wait()
 
     def _begin(self, request: Request) -> None:
         if self._closed:
@@ -139,6 +141,8 @@ class Peer:
             del self._calls[call.id]
             self._write(reply or jsonrpc.failure(call.id, self._cancellation(call)))
             call.answered()
+            if not self._calls:
+                self._idle.set()
 
     def _cancellation(self, call: Call) -> RpcError:
         if call.cancelled:

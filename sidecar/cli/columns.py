@@ -8,6 +8,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
+from .blocks import printable
+
 GAP = 2
 MIN_WIDE = 10
 """A column that gives way keeps this much, or a narrow terminal would show nothing of it."""
@@ -39,4 +41,4 @@ def _fit(cell: str, width: int) -> str:
 
 
 def _one_line(cell: str) -> str:
-    return " ".join(cell.split())
+    return printable(" ".join(cell.split()))

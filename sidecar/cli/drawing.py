@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.markdown import Markdown
 from rich.text import Text
 from sidecar_protocol.messages import ErrorObject, Item, Turn
 
+from .blocks import print_blocks, printable
 from .errors import explain_object
 
 PROMPT_MARK = "> "
@@ -18,10 +18,6 @@ _NOTES = {
     "max_steps": "stopped: the turn reached its limit of steps",
     "refusal": "the model refused",
 }
-
-
-def markdown(text: str) -> Markdown:
-    return Markdown(text, code_theme="ansi_dark")
 
 
 def ending(reason: str | None, error: ErrorObject | None) -> str | None:
@@ -46,28 +42,30 @@ class TurnWriter:
         self._console = console
 
     def write(self, turn: Turn) -> None:
-        self._console.print(Text(PROMPT_MARK + prompt_text(turn), style="bold"), soft_wrap=True)
+        self._line(PROMPT_MARK + prompt_text(turn), "bold")
         for item in turn.items:
             if item.type != "user":
                 self._write_item(item)
         if note := ending(turn.reason, turn.error):
-            self._console.print(Text(note, style="red" if turn.error else "yellow"), soft_wrap=True)
+            self._line(note, "red" if turn.error else "yellow")
         self._console.print()
 
     def _write_item(self, item: Item) -> None:
         if item.type == "message":
             self._write_message(item.text or "")
         elif item.type in ("tool", "command"):
-            self._console.print(
-                Text(f"[{item.title or item.name or item.type}]", style="dim"), soft_wrap=True
-            )
+            self._line(f"[{item.title or item.name or item.type}]", "dim")
 
     def _write_message(self, text: str) -> None:
         self._console.print()
         if self._console.is_terminal:
-            self._console.print(markdown(text))
+            print_blocks(self._console, text)
         else:
-            self._console.print(Text(text), soft_wrap=True)
+            self._line(text)
+
+    def _line(self, text: str, style: str = "") -> None:
+        shown = printable(text) if self._console.is_terminal else text
+        self._console.print(Text(shown, style=style), soft_wrap=True)
 
 
 def _user_text(item: Item) -> str:

@@ -7,26 +7,21 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
 from typing import Protocol, Self, TextIO
 
-from markdown_it import MarkdownIt
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.segment import Segment
 from rich.spinner import Spinner
 from rich.text import Text
 from sidecar_client import Event
 
-from .drawing import markdown
+from .blocks import Block, blocks, print_blocks, printable
 
 REFRESHES_PER_SECOND = 12
 """Fast enough to look continuous, slow enough for a terminal at the end of a slow line."""
 
-MAX_LIVE_CHARACTERS = 8 * 1024
-"""An unfinished block longer than this is shown by its end and as plain text: drawing Markdown takes time."""
-
-_parse = MarkdownIt("commonmark").enable("table").parse
+SETTLE_SECONDS = 1 / REFRESHES_PER_SECOND
+"""How often finished blocks are looked for: the whole unfinished one is parsed each time."""
 
 
 class Painter(Protocol):
@@ -93,7 +88,7 @@ class MarkdownPainter:
         if event.type == "message.started":
             self._settle(final=True)
         elif event.type == "message.delta":
-            self._pending += event.text
+            self._pending += printable(event.text)
             self._settle()
         elif event.type == "tool.started" and event.item is not None:
             self._settle(final=True)
@@ -102,9 +97,9 @@ class MarkdownPainter:
             self._status = f"retrying: {event.data.get('message', '')}"
 
     def _settle(self, final: bool = False) -> None:
-        """Print what can no longer change. At most once a frame, as the whole unfinished block is parsed."""
+        """Print what can no longer change."""
         now = time.monotonic()
-        if not final and now - self._settled_at < 1 / REFRESHES_PER_SECOND:
+        if not final and now - self._settled_at < SETTLE_SECONDS:
             return
         self._settled_at = now
         finished, rest = (self._pending, "") if final else split_finished(self._pending)
@@ -113,46 +108,18 @@ class MarkdownPainter:
         self._print(finished)
 
     def _print(self, text: str) -> None:
-        if text.strip():
-            if self._printed:
-                self._console.print()
-            self._console.print(markdown(text))
-            self._printed = True
+        self._printed = print_blocks(self._console, text, gap=self._printed)
 
     def _draw(self) -> RenderableType:
         text = self._pending
         if not text.strip():
-            return Spinner("dots", Text(self._status, style="dim"))
-        return _Tail(text, self._printed)
-
-
-class _Tail:
-    """The end of an unfinished block, as much of it as the screen holds."""
-
-    def __init__(self, text: str, gap: bool) -> None:
-        self._text = text
-        self._gap = gap
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        long = len(self._text) > MAX_LIVE_CHARACTERS
-        block = Text(self._text[-MAX_LIVE_CHARACTERS:]) if long else markdown(self._text)
-        lines: list[list[Segment]] = console.render_lines(block, options.update(height=None), pad=False)
-        if self._gap:
-            lines.insert(0, [])
-        yield from _joined(lines[-max(1, console.height - 2) :])
+            return Spinner("dots", Text(printable(self._status), style="dim"))
+        # Two lines less than the screen has: the gap, and the line that the cursor stands on.
+        block = Block(text, end_of=max(1, self._console.height - 2))
+        return Group(Text(), block) if self._printed else block
 
 
 def split_finished(text: str) -> tuple[str, str]:
     """The blocks that no further text can change, and the rest: the last block may always go on."""
-    starts = [token.map[0] for token in _parse(text) if token.level == 0 and token.map and token.nesting >= 0]
-    if len(starts) < 2:
-        return "", text
-    lines = text.splitlines(keepends=True)
-    return "".join(lines[: starts[-1]]), "".join(lines[starts[-1] :])
-
-
-def _joined(lines: Iterable[list[Segment]]) -> Iterable[Segment]:
-    for number, line in enumerate(lines):
-        if number:
-            yield Segment.line()
-        yield from line
+    *finished, last = blocks(text)
+    return "".join(finished), last

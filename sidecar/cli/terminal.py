@@ -12,6 +12,7 @@ from sidecar_client import Answer, RpcError, TurnFailed
 from sidecar_protocol.messages import Turn
 
 from . import slash
+from .blocks import printable
 from .chats import last_turns
 from .drawing import PROMPT_MARK, TurnWriter, ending, prompt_text
 from .errors import explain
@@ -131,7 +132,7 @@ class Terminal:
         return shlex.join(["sidecar", "chat", "--chat", self._line.name, *folder])
 
     def _say(self, text: str, style: str = "") -> None:
-        self._console.print(Text(text, style=style), soft_wrap=True)
+        self._console.print(Text(printable(text), style=style), soft_wrap=True)
 
 
 def _line_editor() -> ModuleType | None:

@@ -12,7 +12,10 @@ from typing import Any
 
 
 class Failure(Exception):
-    """An error for the user of the sidecar: `name`, `reason`, `params` and `action` are what an app localises."""
+    """An error for the user of the sidecar: `name`, `reason`, `params` and `action` are what an app localises.
+
+    `facts` are what the contract promises with this very error, such as the owner of a lock.
+    """
 
     def __init__(
         self,
@@ -25,9 +28,11 @@ class Failure(Exception):
         retry_after_ms: int | None = None,
         action: str | None = None,
         hint: str | None = None,
+        facts: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.name = name
+        self.facts = facts or {}
         self.message = message
         self.reason = reason
         self.params = params
@@ -47,7 +52,7 @@ class Failure(Exception):
             "action": self.action,
             "hint": self.hint,
         }
-        return {key: value for key, value in fields.items() if value is not None}
+        return {key: value for key, value in fields.items() if value is not None} | self.facts
 
 
 class Refused(Failure):

@@ -62,7 +62,7 @@ def check_cursor(seq: int, last_seq: int, epoch: str, given: str) -> None:
         raise Refused(
             "cursor_expired",
             "The cursor is of another epoch" if epoch != given else f"`seq` must be between 0 and {last_seq}",
-            params={"epoch": epoch, "lastSeq": last_seq},
+            facts={"epoch": epoch, "lastSeq": last_seq},
             hint='Open the chat with after: "tail"',
         )
 

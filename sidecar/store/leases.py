@@ -26,7 +26,7 @@ class LeaseHeld(Failure):
         super().__init__(
             "locked",
             f"Process {lease.owner.pid} ({lease.client or 'another sidecar'}) is writing to this chat",
-            params={"owner": owner},
+            facts={"owner": owner},
             retryable=True,
             retry_after_ms=250,
         )

@@ -22,16 +22,15 @@ class Migration(NamedTuple):
 
 def prepare_file(data_dir: Path) -> Path:
     """The database's path, its folder 0700 and the file 0600, both ours and neither a link."""
+    path = data_dir / FILE_NAME
     try:
-        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.path.lexists(data_dir):
+            data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         _make_private(data_dir, 0o700)
-        path = data_dir / FILE_NAME
         if not os.path.lexists(path):
             # SQLite gives -wal and -shm the mode of the database, so it is made before SQLite sees it.
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600))
         _make_private(path, 0o600)
-    except FileExistsError:
-        return prepare_file(data_dir)
     except OSError as error:
         raise StorageFailed(
             _reason(error), f"{data_dir}: {error.strerror}", action="check_permissions"

@@ -12,7 +12,7 @@ from anyio.abc import TaskGroup
 from ..model.chats import Chat, ChatKey, Hit, Lease, Page, ProcessIdentity, Prompt, PromptRecord, Statistics
 from ..model.content import Turn
 from ..model.events import NewEvent, StoredEvent
-from ..model.failures import Failure, Refused
+from ..model.failures import Failure, Refused, StorageFailed
 from . import blobs, chats, journal, leases, opening, projections, turns
 from .blobs import BlobInfo
 from .database import Database
@@ -61,7 +61,11 @@ class Store:
             path = opening.prepare_file(Path(self.data_dir))
             self._db = Database(str(path), self._busy_timeout)
         await self._db.open(tasks)
-        await self._db.exclusively(lambda db: opening.migrate(db, opening.known_migrations(), announce))
+        try:
+            await self._db.exclusively(lambda db: opening.migrate(db, opening.known_migrations(), announce))
+        except StorageFailed:
+            await self._db.close()
+            raise
 
     async def close(self) -> None:
         await self._db.close()

@@ -9,7 +9,9 @@ import pytest
 from rich.console import Console
 from sidecar_client import Event
 
-from sidecar.cli.painters import MAX_LIVE_CHARACTERS, MarkdownPainter, Painter, PlainPainter, split_finished
+from sidecar.cli import painters
+from sidecar.cli.blocks import MAX_DRAWN_CHARACTERS
+from sidecar.cli.painters import MarkdownPainter, Painter, PlainPainter, split_finished
 
 FENCE = "```python\nfor x in y:\n\n    pass\n```\n"
 
@@ -68,7 +70,9 @@ def test_nothing_is_lost_however_the_text_is_cut() -> None:
         assert done + pending == text
 
 
-def test_markdown_is_printed_once_and_whole() -> None:
+@pytest.mark.parametrize("pause", [0.0, 1.0])
+def test_markdown_is_printed_once_and_whole(pause: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(painters, "SETTLE_SECONDS", pause)
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=60, height=10, legacy_windows=False)
     words = [f"word{number}" for number in range(300)]
@@ -82,11 +86,19 @@ def test_a_block_longer_than_the_screen_shows_its_end() -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=60, height=10, legacy_windows=False)
     painter = MarkdownPainter(console)
-    painter._pending = "x\n" * MAX_LIVE_CHARACTERS + "the end"
+    painter._pending = "x\n" * MAX_DRAWN_CHARACTERS + "the end"
     with console.capture() as capture:
         console.print(painter._draw())
     lines = capture.get().splitlines()
-    assert (len(lines), lines[-1]) == (8, "the end")
+    assert (len(lines), lines[-1].strip()) == (8, "the end")
+
+
+def test_control_sequences_in_an_answer_do_not_reach_the_terminal() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=60, height=10, legacy_windows=False)
+    paint(MarkdownPainter(console), "a\x1b]0;owned\x07b\x1b[2Jc\x9b3Jd")
+    assert re.findall(r"\x1b\]0;|\x1b\[2J|\x07|\x9b", out.getvalue()) == []
+    assert "owned" in out.getvalue()
 
 
 def _settled(raw: str) -> str:

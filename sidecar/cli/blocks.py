@@ -1,0 +1,72 @@
+"""Markdown block by block: where one ends, and how it is drawn. Knows neither answers nor streams."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from markdown_it import MarkdownIt
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import Markdown
+from rich.segment import Segment
+from rich.text import Text
+
+MAX_DRAWN_CHARACTERS = 8 * 1024
+"""An unfinished block longer than this is shown by its end and as plain text: drawing Markdown takes time."""
+
+_parse = MarkdownIt("commonmark").enable("table").parse
+
+# A model's answer may not move the cursor, set the title or press keys: no control characters but these.
+_CONTROLS = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"}
+_CONTROLS[ord("\r")] = ""
+
+
+def printable(text: str) -> str:
+    """Text that a terminal shows and does not obey."""
+    return text.translate(_CONTROLS)
+
+
+def blocks(text: str) -> list[str]:
+    """The paragraphs, lists, fences and so on of a printable text, which they make up together."""
+    starts = [token.map[0] for token in _parse(text) if token.level == 0 and token.map and token.nesting >= 0]
+    lines = text.split("\n")
+    borders = [0, *starts[1:], len(lines)]
+    parts = ["\n".join(lines[start:end]) for start, end in pairwise(borders)]
+    return [part + "\n" for part in parts[:-1]] + parts[-1:]
+
+
+class Block:
+    """One block of a printable text, without blank lines around it; with `end_of`, so many lines of its end."""
+
+    def __init__(self, text: str, end_of: int | None = None) -> None:
+        self._text = text
+        self._end_of = end_of
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        unfinished = self._end_of is not None
+        long = unfinished and len(self._text) > MAX_DRAWN_CHARACTERS
+        shown = (
+            Text(self._text[-MAX_DRAWN_CHARACTERS:]) if long else Markdown(self._text, code_theme="ansi_dark")
+        )
+        lines = console.render_lines(shown, options.update(height=None), pad=False)
+        for line in _trimmed(lines)[-(self._end_of or 0) :]:
+            yield from line
+            yield Segment.line()
+
+
+def print_blocks(console: Console, text: str, *, gap: bool = False) -> bool:
+    """Print a text with one blank line between its blocks, and one before the first if there is a `gap`.
+
+    True when there was something to print.
+    """
+    for block in blocks(printable(text)):
+        if block.strip():
+            if gap:
+                console.print()
+            console.print(Block(block))
+            gap = True
+    return gap
+
+
+def _trimmed(lines: list[list[Segment]]) -> list[list[Segment]]:
+    full = [number for number, line in enumerate(lines) if any(segment.text.strip() for segment in line)]
+    return lines[full[0] : full[-1] + 1] if full else []
