@@ -21,7 +21,9 @@ from sidecar_protocol.peer import Peer
 
 from . import doctor, logs
 from . import settings as configuration
-from .chat.chats import Address, Chats
+from .chat import identity
+from .chat.chats import Chats
+from .chat.identity import Address
 from .chat.session import Surroundings
 from .chat.watch import Watch
 from .faces.native import NativeFace
@@ -61,7 +63,11 @@ class Entrance(Protocol):
 
 def run(door: Entrance, options: ServeOptions) -> int:
     """Serve behind the door until there is a reason to leave; the exit code."""
-    code = anyio.run(_serve, door, options)
+    try:
+        code = anyio.run(_serve, door, options)
+    except Exception:
+        logger.critical("the sidecar failed", exc_info=True)
+        code = 70  # EX_SOFTWARE
     door.outlet.drain(FLUSH_S)
     # Threads that hang in a write nobody reads, or in a file system, must not keep us.
     _exit(code)
@@ -82,6 +88,7 @@ class House:
         self._options = options
         self._tasks = tasks
         self._settings: dict[str | None, Settings] = {}
+        self._trusted: set[str] = set()
         self._providers = Registry()
         self._client = ""
         self._chats: Chats | None = None
@@ -115,6 +122,7 @@ class House:
                 config_file=options.config,
                 project=project,
                 environ=os.environ,
+                trusted=project in self._trusted,
                 command_line={
                     "store.data_dir": options.data_dir,
                     "log.level": options.log_level,
@@ -134,8 +142,20 @@ class House:
         configuration.write(scope, project, changes, expected_version)
         self._settings.clear()
 
+    def trusted(self, project: str, trusted: bool) -> None:
+        """A project is trusted from now on, or no more: its settings are read anew."""
+        (self._trusted.add if trusted else self._trusted.discard)(project)
+        self._settings.clear()
+
     def describe(self, address: Address) -> dict[str, Any]:
-        return self._chats.describe(address) if self._chats else {}
+        """The ids of the chat that an address names, as far as that can be told without reading anything."""
+        try:
+            key = identity.resolve(address, self._options.chat_id or os.environ.get("SIDECAR_CHAT_ID"))
+        except Failure:
+            return {}
+        if isinstance(key, str):
+            return {"sessionId": key, "chatId": self._chats.chat_id(key) if self._chats else None}
+        return {"sessionId": key.session_id, "chatId": key.chat_id}
 
     def models(self) -> list[ModelEntry]:
         return self._providers.models(self.settings(None).model)
@@ -216,8 +236,8 @@ class House:
         """Have the database open by the time that the first chat is asked for."""
         try:
             await self._ready()
-        except StorageFailed as failure:
-            logger.error("the database cannot be opened", extra={"error": failure.message})
+        except Failure as failure:
+            logger.warning("the database cannot be opened", extra={"error": failure.message})
 
     async def _ready(self) -> Chats:
         """The chats, once the database is open; while it cannot be opened, why."""
@@ -260,6 +280,7 @@ class House:
         store = Store(settings.store.data_dir, settings.store.busy_timeout, me, _is_alive)
         await store.open(self._tasks, lambda state: self._status("storage", {"state": state}))
         self._store = store
+        self._trusted = await store.trusted_projects()
         around = Surroundings(store, self._tasks, self._providers, self._defaults, lambda: self._client)
         chats = Chats(around, settings.chat_id)
         watch = Watch(

@@ -1,4 +1,4 @@
-"""The log: one JSON object a line on stderr, from a thread of its own: a client that does not read it stalls nothing."""
+"""The log: one JSON object a line on stderr, from a thread of its own, so that an unread pipe stalls nothing."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import anyio
@@ -15,19 +15,10 @@ from ..store.store import Snapshot, Store
 from ..store.turns import TurnPage
 from . import config, identity
 from .closure import Closure
+from .identity import Address
 from .session import Session, Surroundings
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Address:
-    """How a request names a chat."""
-
-    chat_id: str | None = None
-    project_path: str | None = None
-    namespace: str | None = None
-    session_id: str | None = None
 
 
 class Opened(NamedTuple):
@@ -63,28 +54,12 @@ class Chats:
         return list(self._sessions.values())
 
     def key(self, address: Address) -> ChatKey | str:
-        """The key that an address names, or just its session id when that is all there is."""
-        if address.session_id is not None:
-            if address.chat_id is not None or address.namespace is not None:
-                raise Refused(
-                    "invalid_params",
-                    "`sessionId` stands alone: leave `chatId` and `namespace` out",
-                    params={"field": "sessionId"},
-                )
-            return identity.checked_session_id(address.session_id)
-        chat_id = address.chat_id if address.chat_id is not None else self._default_chat
-        return identity.key_of(chat_id, address.project_path, address.namespace)
+        return identity.resolve(address, self._default_chat)
 
-    def describe(self, address: Address) -> dict[str, Any]:
-        """The ids of the chat that an address names, as far as that can be told without reading anything."""
-        try:
-            key = self.key(address)
-        except Refused:
-            return {}
-        if isinstance(key, str):
-            session = self._sessions.get(key)
-            return {"sessionId": key, "chatId": session.chat.key.chat_id if session else None}
-        return {"sessionId": key.session_id, "chatId": key.chat_id}
+    def chat_id(self, session_id: str) -> str | None:
+        """What the app calls the chat of this session, if it is open here."""
+        session = self._sessions.get(session_id)
+        return session.chat.key.chat_id if session else None
 
     async def open(self, address: Address, *, create: bool, changes: dict[str, Any] | None = None) -> Opened:
         """Resume the chat's session, or create one only when there is none; a deleted chat is made again."""
@@ -100,11 +75,15 @@ class Chats:
     async def for_prompt(self, address: Address) -> Session:
         """The session that a prompt goes to; a missing chat is created, a deleted one is refused.
 
-        What a dead owner left open is closed when the prompt is committed, so nothing is read here twice.
+        Once the chat is known here, what a dead owner leaves open is noticed when the prompt is committed.
         """
         project = identity.real_project(address.project_path) if address.project_path is not None else None
         async with self._loading:
-            session, _ = await self._load(self.key(address), create=True, revive=False, project=project)
+            key = self.key(address)
+            new_here = (key if isinstance(key, str) else key.session_id) not in self._sessions
+            session, _ = await self._load(key, create=True, revive=False, project=project)
+            if new_here:
+                await self._close_crash(session)
         await self._configure(session, {}, project)
         return session
 
@@ -131,8 +110,8 @@ class Chats:
             session.recorder.feed.moved(max(snapshot.chat.last_seq, session.recorder.feed.last_seq))
         return View(snapshot, snapshot.lease if held else None)
 
-    async def delete(self, address: Address) -> tuple[str, bool]:
-        """Purge a chat; False when there was none."""
+    async def delete(self, address: Address, detach: Callable[[str], object]) -> tuple[str, bool]:
+        """Purge a chat; False when there was none. `detach` takes leave of who asked; other readers are told."""
         key = self.key(address)
         session_id = key if isinstance(key, str) else key.session_id
         async with self._loading:
@@ -143,6 +122,7 @@ class Chats:
             if session:
                 await session.end_for_deletion()
             await self.store.delete(row.id)
+            detach(session_id)
             self.forget(session_id)
             return session_id, True
 

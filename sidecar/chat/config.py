@@ -99,8 +99,9 @@ def effective(defaults: dict[str, Any], stored: dict[str, Any], project_path: st
 
 
 def _unknown(key: str) -> Refused:
-    near = difflib.get_close_matches(key, KEYS, n=1)
-    remedy = f"did you mean `{near[0]}`?" if near else f"known keys: {', '.join(sorted(KEYS))}"
+    near = difflib.get_close_matches(key, sorted(KEYS), n=2)
+    nearest = " or ".join(f"`{name}`" for name in near)
+    remedy = f"did you mean {nearest}?" if near else f"known keys: {', '.join(sorted(KEYS))}"
     return Refused(
         "invalid_params",
         f"`set.{key}` is no key of a chat's configuration; {remedy}",

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import unicodedata
+from dataclasses import dataclass
 
 from ..model.chats import ChatKey, KeyKind
 from ..model.failures import Refused, invalid
@@ -16,6 +17,29 @@ MAX_ID_BYTES = 512
 SLUG_CHARACTERS = 40
 
 _SESSION_ID = re.compile(r"sc-[a-z0-9-]{1,40}-[0-9a-f]{16}")
+
+
+@dataclass(frozen=True)
+class Address:
+    """How a request names a chat."""
+
+    chat_id: str | None = None
+    project_path: str | None = None
+    namespace: str | None = None
+    session_id: str | None = None
+
+
+def resolve(address: Address, default_chat: str | None) -> ChatKey | str:
+    """The key that an address names, or just its session id when that is all there is.
+
+    `default_chat` stands in for a chat id that is left out.
+    """
+    if address.session_id is None:
+        chat_id = address.chat_id if address.chat_id is not None else default_chat
+        return key_of(chat_id, address.project_path, address.namespace)
+    if address.chat_id is not None or address.namespace is not None:
+        raise invalid("sessionId", "it stands alone: leave `chatId` and `namespace` out")
+    return checked_session_id(address.session_id)
 
 
 def key_of(chat_id: str | None, project_path: str | None, namespace: str | None) -> ChatKey:

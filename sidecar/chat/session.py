@@ -129,6 +129,7 @@ class Session:
 
     async def resume_queue(self) -> None:
         async def change() -> None:
+            await self._check_writable()
             if self.chat.queue_paused:
                 await self._record(_queue_event(False, "resumed"))
                 self.chat = self.chat._replace(queue_paused=False)
@@ -138,10 +139,10 @@ class Session:
 
     async def cancel(self, turn_id: str | None, queue: Literal["pause", "keep", "clear"]) -> Cancelled:
         """End the running turn; returns once its end is committed."""
-        turn = self.turn
-        if turn is None or (turn_id is not None and turn_id != turn.id):
-            return await self._cancel_nothing(turn_id)
         async with self.lock:
+            turn = self.turn
+            if turn is None or (turn_id is not None and turn_id != turn.id):
+                return await self._cancel_nothing(turn_id)
             if queue == "clear":
                 await self._clear_queue()
             elif queue == "pause" and not turn.ending:
@@ -262,6 +263,13 @@ class Session:
 
     async def _record(self, *events: NewEvent) -> list[StoredEvent]:
         return await self.recorder.record(*events)
+
+    async def _check_writable(self) -> None:
+        """Raise LeaseHeld when another live process writes to this chat, also when nothing is to be written now."""
+        if not self.holds_lease:
+            lease = (await self._store.snapshot(self.chat.id, 0, 0)).lease
+            if lease and self._store.other_holder(lease):
+                raise LeaseHeld(lease)
 
     async def _release_if_idle(self) -> None:
         generation = self.recorder.generation
@@ -514,7 +522,7 @@ class Session:
                     else unknown_turn(turn_id)
                 )
             if turn.status != "running":
-                return Cancelled("already_ended")
+                return Cancelled("already_ended", await self._store.turn_end(self.chat.id, turn_id))
         lease = snapshot.lease
         if lease and self._store.other_holder(lease) and snapshot.chat.state != "idle":
             raise LeaseHeld(lease)

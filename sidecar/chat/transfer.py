@@ -16,8 +16,9 @@ from ..model.content import Item, Turn
 from ..model.events import encode
 from ..model.failures import Refused, invalid
 from ..store import Store
-from .chats import Address, Chats
+from .chats import Chats
 from .history_import import Imported, parse, to_events
+from .identity import Address
 from .session import Session
 
 MAX_INLINE_BYTES = 24 * 1024 * 1024

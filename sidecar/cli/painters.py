@@ -66,10 +66,12 @@ class MarkdownPainter:
         self._pending = ""
         self._printed = False
         self._settled_at = 0.0
-        self._status = "thinking"
+        self._waiting = Spinner("dots", Text("thinking", style="dim"))
+        # Live asks the painter itself what to draw (`__rich__`), so that a block that is printed for good is
+        # never drawn beside its last unfinished state.
         self._live = Live(
+            self,
             console=console,
-            get_renderable=self._draw,
             refresh_per_second=REFRESHES_PER_SECOND,
             transient=True,
             vertical_overflow="crop",
@@ -92,9 +94,9 @@ class MarkdownPainter:
             self._settle()
         elif event.type == "tool.started" and event.item is not None:
             self._settle(final=True)
-            self._status = event.item.title or event.item.name or "working"
+            self._wait_for(event.item.title or event.item.name or "working")
         elif event.type == "error":
-            self._status = f"retrying: {event.data.get('message', '')}"
+            self._wait_for(f"retrying: {event.data.get('message', '')}")
 
     def _settle(self, final: bool = False) -> None:
         """Print what can no longer change."""
@@ -103,17 +105,20 @@ class MarkdownPainter:
             return
         self._settled_at = now
         finished, rest = (self._pending, "") if final else split_finished(self._pending)
-        # The pending text changes first, or a refresh in between would show the block twice.
+        # The pending text changes first: printing draws what is unfinished below.
         self._pending = rest
         self._print(finished)
+
+    def _wait_for(self, what: str) -> None:
+        self._waiting.update(text=Text(printable(what), style="dim"))
 
     def _print(self, text: str) -> None:
         self._printed = print_blocks(self._console, text, gap=self._printed)
 
-    def _draw(self) -> RenderableType:
+    def __rich__(self) -> RenderableType:
         text = self._pending
         if not text.strip():
-            return Spinner("dots", Text(printable(self._status), style="dim"))
+            return self._waiting
         # Two lines less than the screen has: the gap, and the line that the cursor stands on.
         block = Block(text, end_of=max(1, self._console.height - 2))
         return Group(Text(), block) if self._printed else block

@@ -40,7 +40,7 @@ def talk(options: Namespace) -> int:
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(spawn(options)) as app:
         line = Line(portal, app, name, project)
         if question is not None:
-            return _report(line.ask(lambda chat: chat.prompt(question, commands="off")))
+            return _answer(line, question)
         if piped is not None:
             return _answer_lines(line, piped)
         from .terminal import Terminal
@@ -140,13 +140,15 @@ def _question(given: str | None, piped: TextIO | None) -> str | None:
 def _answer_lines(line: Line, piped: TextIO) -> int:
     code = 0
     for text in piped:
-        if prompt := text.rstrip("\r\n").strip():
-            code = max(code, _report(_ask_plainly(line, prompt)))
+        if text.strip():
+            code = max(code, _answer(line, text.rstrip("\r\n")))
+        if code == EXIT_CODES["cancelled"]:
+            break
     return code
 
 
-def _ask_plainly(line: Line, prompt: str) -> Answer:
-    return line.ask(lambda chat: chat.prompt(prompt, commands="off"))
+def _answer(line: Line, prompt: str) -> int:
+    return _report(line.ask(lambda chat: chat.prompt(prompt, commands="off")))
 
 
 def _report(answer: Answer) -> int:

@@ -40,7 +40,7 @@ def read(db: Connection, id: str, offset: int, length: int) -> tuple[BlobInfo, b
     (data,) = db.execute(
         "SELECT substr(data, ?, ?) FROM blobs WHERE id = ?", (offset + 1, length, id)
     ).fetchone()
-    return found, bytes(data)
+    return found, bytes(data or b"")
 
 
 def sweep(db: Connection, now: int) -> int:

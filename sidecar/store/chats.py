@@ -10,7 +10,7 @@ from ..model.content import Usage
 from ..model.events import decode, encode
 from ..model.failures import invalid
 from .projections import touch, usage_of
-from .sqlite import Connection
+from .sqlite import VERSION_INFO, Connection
 
 _COLUMNS = (
     "id, namespace, kind, key, session_id, epoch, last_seq, title, title_by, project_path, config, archived,"
@@ -58,6 +58,7 @@ def delete(db: Connection, chat: int) -> None:
         " AND id NOT IN (SELECT blob FROM blob_uses WHERE chat <> ?1)",
         (chat,),
     )
+    _forget_words(db)
     for table in ("events", "turns", "prompts", "messages", "blob_uses"):
         db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
     db.execute(
@@ -66,6 +67,12 @@ def delete(db: Connection, chat: int) -> None:
         (chat,),
     )
     touch(db, chat)
+
+
+def _forget_words(db: Connection) -> None:
+    """Let the index drop deleted words from its pages at once, where this SQLite can; else with its next merge."""
+    if VERSION_INFO >= (3, 42):
+        db.execute("INSERT INTO words (words, rank) VALUES ('secure-delete', 1)")
 
 
 def archive(db: Connection, chat: int, archived: bool) -> None:
@@ -122,7 +129,8 @@ def revision(db: Connection) -> int:
 
 
 def statistics(db: Connection, session_id: str | None, project_path: str | None) -> Statistics:
-    where, values = "c.deleted = 0", []
+    where: str = "c.deleted = 0"
+    values: list[str] = []
     if session_id is not None:
         where, values = where + " AND c.session_id = ?", [session_id]
     elif project_path is not None:
@@ -136,12 +144,7 @@ def statistics(db: Connection, session_id: str | None, project_path: str | None)
     usage = Usage()
     for (stored,) in db.execute(f"SELECT usage FROM chats c WHERE {where}", values):
         usage = usage.plus(usage_of(decode(stored)))
-    used = (
-        "blobs b WHERE b.id IN (SELECT u.blob FROM blob_uses u JOIN chats c ON c.id = u.chat WHERE "
-        + where
-        + ")"
-    )
-    blobs, blob_bytes = db.execute(f"SELECT count(*), coalesce(sum(size), 0) FROM {used}", values).fetchone()
+    blobs, blob_bytes = _blob_figures(db, None if session_id is project_path is None else where, values)
     (pages,), (size,) = db.execute("PRAGMA page_count").fetchone(), db.execute("PRAGMA page_size").fetchone()
     return Statistics(
         chats=count("count(*)"),
@@ -153,6 +156,17 @@ def statistics(db: Connection, session_id: str | None, project_path: str | None)
         blob_bytes=blob_bytes,
         database_bytes=pages * size,
     )
+
+
+def _blob_figures(db: Connection, where: str | None, values: list[str]) -> tuple[int, int]:
+    """How many blobs the chats use and how large they are; without a condition, all that are kept."""
+    query = "SELECT count(*), coalesce(sum(size), 0) FROM blobs"
+    if where is not None:
+        query += (
+            " WHERE id IN (SELECT u.blob FROM blob_uses u JOIN chats c ON c.id = u.chat WHERE " + where + ")"
+        )
+    count, size = db.execute(query, values if where is not None else ()).fetchone()
+    return count, size
 
 
 def _conditions(page: Page) -> tuple[list[str], list[Any]]:

@@ -171,6 +171,7 @@ def _connect(path: str, busy_timeout: float, query_only: bool) -> Connection:
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
     db.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}")
+    db.execute("PRAGMA secure_delete = ON")  # a deleted chat's words do not stay behind in free pages
     db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     if query_only:
         db.execute("PRAGMA query_only = ON")

@@ -28,7 +28,8 @@ SAFE_VERSION = (3, 51, 3)
 """The first release without the WAL-reset bug."""
 
 VERSION: str = sqlite3.sqlite_version
-IS_SAFE: bool = sqlite3.sqlite_version_info >= SAFE_VERSION
+VERSION_INFO: tuple[int, ...] = sqlite3.sqlite_version_info
+IS_SAFE: bool = VERSION_INFO >= SAFE_VERSION
 
 _REASONS = (
     ("full", ("disk is full",)),

@@ -95,6 +95,7 @@ class Store:
             leases.release(db, chat, generation)
 
         await self._db.write(job)
+        await self._db.exclusively(_checkpoint)
 
     async def archive(self, chat: int, archived: bool) -> None:
         await self._db.write(lambda db: chats.archive(db, chat, archived))
@@ -227,6 +228,11 @@ class Store:
     async def turn(self, chat: int, turn: str) -> Turn | None:
         return await self._db.read(lambda db: turns.get(db, chat, turn))
 
+    async def turn_end(self, chat: int, turn: str) -> int | None:
+        """The seq of the event that ended a turn."""
+        query = "SELECT last_seq FROM turns WHERE chat = ? AND id = ?"
+        return await self._db.read(lambda db: (db.execute(query, (chat, turn)).fetchone() or (None,))[0])
+
     async def running_turn(self, chat: int) -> Turn | None:
         return await self._db.read(lambda db: turns.running(db, chat))
 
@@ -252,9 +258,9 @@ class Store:
         query = "INSERT OR REPLACE INTO projects (path, trusted, changed_at) VALUES (?, ?, ?)"
         await self._db.write(lambda db: db.execute(query, (path, trusted, _now())) and None)
 
-    async def is_trusted(self, path: str) -> bool:
-        query = "SELECT 1 FROM projects WHERE path = ? AND trusted = 1"
-        return await self._db.read(lambda db: db.execute(query, (path,)).fetchone() is not None)
+    async def trusted_projects(self) -> set[str]:
+        query = "SELECT path FROM projects WHERE trusted = 1"
+        return await self._db.read(lambda db: {path for (path,) in db.execute(query)})
 
     async def integrity(self) -> list[str]:
         """What SQLite itself finds wrong; empty when nothing is."""
@@ -279,6 +285,11 @@ def _append(db: Connection, chat: int, last_seq: int, events: Sequence[NewEvent]
     if stored:
         db.execute("UPDATE chats SET last_seq = ? WHERE id = ?", (stored[-1].seq, chat))
     return stored
+
+
+def _checkpoint(db: Connection) -> None:
+    """Empty the write-ahead log into the database, so that what was purged leaves it too, if nobody reads it."""
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _now() -> int:

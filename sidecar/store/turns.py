@@ -1,4 +1,4 @@
-"""Turns and waiting prompts, read back as values. A turn's items come from its events, so a page costs what it shows."""
+"""Turns and waiting prompts, read back as values. Items come from a turn's events, so a page costs what it shows."""
 
 from __future__ import annotations
 

@@ -110,6 +110,15 @@ class Terminal:
         start, self._mark = self._mark, found + len(text)
         return self.seen[start:found]
 
+    def child(self) -> int:
+        """The sidecar that the command has spawned."""
+        (found,) = {
+            int(pid)
+            for task in Path(f"/proc/{self._process.pid}/task").iterdir()
+            for pid in (task / "children").read_text().split()
+        }
+        return found
+
     def leave_code(self) -> int:
         """The exit code, once the command has ended."""
         deadline = time.monotonic() + PATIENCE

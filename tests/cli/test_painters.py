@@ -88,7 +88,7 @@ def test_a_block_longer_than_the_screen_shows_its_end() -> None:
     painter = MarkdownPainter(console)
     painter._pending = "x\n" * MAX_DRAWN_CHARACTERS + "the end"
     with console.capture() as capture:
-        console.print(painter._draw())
+        console.print(painter)
     lines = capture.get().splitlines()
     assert (len(lines), lines[-1].strip()) == (8, "the end")
 

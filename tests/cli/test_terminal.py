@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import sys
 
 import pytest
 
@@ -73,6 +76,23 @@ def test_ctrl_c_on_a_single_question_ends_with_130(slow: Shell) -> None:
         screen.interrupt()
         screen.wait_for("cancelled")
         assert screen.leave_code() == 130
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the sidecar through /proc")
+def test_a_sidecar_that_is_killed_is_started_again_and_the_answer_is_kept(slow: Shell) -> None:
+    with slow.terminal("chat") as screen:
+        screen.wait_for("> ")
+        screen.enter("count")
+        screen.wait_for("more")
+        os.kill(screen.child(), signal.SIGKILL)
+        screen.wait_for("interrupted: the sidecar ended before the answer did")
+        screen.wait_for("> ")
+        screen.enter("are you back?")
+        screen.wait_for("are you back?\n")
+        screen.wait_for("are you back?")
+        screen.wait_for("> ")
+        screen.enter("/quit")
+        assert screen.leave_code() == 0
 
 
 def test_a_chat_is_gone_on_with(shell: Shell) -> None:

@@ -25,10 +25,11 @@ async def test_leaving_says_shutdown_and_exit() -> None:
     assert [name for name, _ in fake.asked] == ["initialize", "shutdown", "exit"]
 
 
-async def test_an_exception_of_the_body_leaves_as_it_is() -> None:
-    with pytest.raises(KeyError, match="mine"):
+@pytest.mark.parametrize("kind", [KeyError, KeyboardInterrupt])
+async def test_an_exception_of_the_body_leaves_as_it_is(kind: type[BaseException]) -> None:
+    with pytest.raises(kind, match="mine"):
         async with connected(FakeSidecar()):
-            raise KeyError("mine")
+            raise kind("mine")
 
 
 async def test_an_error_is_raised_with_its_name() -> None:

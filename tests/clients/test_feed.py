@@ -94,6 +94,12 @@ async def test_two_subscribers_do_not_wait_for_each_other() -> None:
     assert await text_up_to(fast, 2) == await text_up_to(slow, 2) == whole(2)
 
 
+async def test_a_subscriber_that_is_forgotten_is_let_go() -> None:
+    source = Journal(1).feed()
+    source.subscribe()
+    assert len(source._subscriptions) == 0
+
+
 async def test_a_journal_said_to_be_longer_is_read() -> None:
     source = Journal(5).feed()
     subscription = source.subscribe()

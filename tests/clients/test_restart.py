@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio
 import pytest
-from sidecar_client import ChatReplaced, RpcError, Sidecar, SidecarDied, link
+from sidecar_client import Answer, ChatReplaced, RpcError, Sidecar, SidecarDied, link
 
 from .fake import FakeSidecar, connected
 
@@ -78,6 +78,23 @@ async def test_a_chat_made_anew_ends_those_who_followed_the_old_one() -> None:
         assert (await anext(chat.prompt("Again"))).type == "prompt.accepted"
 
 
+async def test_a_prompt_that_only_the_new_chat_accepted_is_followed_there() -> None:
+    fake = FakeSidecar()
+    async with connected(fake) as app:
+        chat = await app.chat("tab-7")
+        fake.silent = {"prompt/send"}
+        async with anyio.create_task_group() as tasks:
+            texts: list[str] = []
+            tasks.start_soon(_collect, chat.prompt("Hello"), texts)
+            await fake.asked_for("prompt/send")
+            fake.journal, fake.epoch, fake.exists, fake.silent = [], "e2", False, set()
+            fake.die()
+            await fake.asked_for("prompt/send", times=2)
+            fake.say("fresh")
+            fake.end()
+    assert texts == ["fresh"]
+
+
 async def test_a_deleted_chat_stays_deleted() -> None:
     fake = FakeSidecar()
     async with connected(fake) as app:
@@ -135,8 +152,8 @@ async def test_deaths_in_a_row_are_bounded() -> None:
     assert (caught.value.exit_code, caught.value.stderr) == (-9, "last words")
 
 
-async def _collect(answer: object, into: list[str]) -> None:
-    into.append(await answer.text())  # type: ignore[attr-defined]
+async def _collect(answer: Answer, into: list[str]) -> None:
+    into.append(await answer.text())
 
 
 async def _import_in_vain(app: Sidecar) -> None:

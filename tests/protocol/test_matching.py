@@ -28,6 +28,7 @@ def play() -> Play:
         ({"ts": TIME}, {"ts": 1799999999999}),
         ({"path": "/home/ada/x"}, {"path": "/elsewhere/x"}),
         ({"uptimeMs": 1}, {"uptimeMs": 99}),
+        ({"status": "ok", "checks": []}, {"status": "warn", "checks": [{}]}),
         ({"server": {"version": "0.1.0"}}, {"server": {"version": "0.2.0"}}),
     ],
 )

@@ -122,15 +122,15 @@ async def test_a_request_that_had_no_time_to_begin_is_answered_when_its_task_gro
     assert outcomes(side.sent) == [(1, "server_cancelled")]
 
 
-async def test_cancel_all_answers_every_request_under_way() -> None:
+async def test_idle_waits_until_every_request_has_its_answer() -> None:
     async with end() as (side, desk):
         side.ask(1, "wait")
         side.ask(2, "wait")
         await desk.working.wait()
-        side.peer.cancel_all()
+        desk.finish.set()
+        await side.peer.idle()
 
-    assert sorted(outcomes(side.sent)) == [(1, "server_cancelled"), (2, "server_cancelled")]
-    assert side.peer.inflight == 0
+        assert (len(side.sent), side.peer.inflight) == (2, 0)
 
 
 async def test_an_id_in_use_is_refused_and_the_first_request_still_answered() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from sidecar_protocol.catalog import METHODS
+from sidecar_protocol.export.__main__ import PROTOCOL
 from sidecar_protocol.export.examples import from_transcripts
 
 from tests.support.frames import encode
@@ -62,6 +63,10 @@ def test_transcripts_name_no_folder_of_this_machine() -> None:
     assert [
         name for name, text in texts.items() if "/root" in text or "/tmp" in text or "/work" in text
     ] == []
+
+
+def test_rpc_discover_answers_the_committed_document(sidecar: Sidecar) -> None:
+    assert sidecar.call("rpc.discover") == json.loads((PROTOCOL / "openrpc.json").read_text("utf-8"))
 
 
 def _processes(lines: list[Json]) -> Iterator[list[Json]]:

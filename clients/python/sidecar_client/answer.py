@@ -82,7 +82,7 @@ class Desk(Protocol):
     def dispatch(self, delivery: Delivery) -> None:
         """Send it, in a task of the app."""
 
-    def abandon(self, delivery: Delivery, subscription: Subscription | None) -> None:
+    def abandon(self, delivery: Delivery) -> None:
         """Withdraw it, some time soon. May be called from a finalizer, in any thread."""
 
 
@@ -138,7 +138,7 @@ class Answer:
         with anyio.move_on_after(WITHDRAW_SECONDS, shield=True) as bound:
             await self._delivery.withdraw()
         if bound.cancelled_caught:
-            self._desk.abandon(self._delivery, None)
+            self._desk.abandon(self._delivery)
 
     async def cancel(self) -> None:
         """Cancel the turn and stay: the iteration goes on to its `turn.ended`."""
@@ -159,10 +159,7 @@ class Answer:
     async def _next(self) -> Event:
         events = self._subscription or self._send()
         if self.turn_id is None:
-            taken = await self._delivery.accepted()
-            self.turn_id = taken.turn_id
-            if taken.disposition == "duplicate":
-                events.rewind(taken.seq - 1)
+            events = await self._accepted(events)
         while not self._concerns(event := await anext(events)):
             pass
         self._note(event)
@@ -172,6 +169,17 @@ class Answer:
         self._subscription = self._feed.subscribe()
         self._desk.dispatch(self._delivery)
         return self._subscription
+
+    async def _accepted(self, events: Subscription) -> Subscription:
+        """The events from where the prompt's own begin."""
+        taken = await self._delivery.accepted()
+        self.turn_id = taken.turn_id
+        if taken.disposition == "duplicate":
+            events.rewind(taken.seq - 1)
+        if taken.epoch != events.epoch:
+            # Sent to a process that died with its memory, then accepted by the next one, in a new journal.
+            events = self._subscription = self._feed.subscribe(after=taken.seq - 1)
+        return events
 
     def _concerns(self, event: Event) -> bool:
         if self.turn_id is not None and event.belongs_to(self.turn_id):
@@ -193,4 +201,4 @@ class Answer:
 
     def __del__(self) -> None:
         if self._subscription is not None and not self._closed:
-            self._desk.abandon(self._delivery, self._subscription)
+            self._desk.abandon(self._delivery)

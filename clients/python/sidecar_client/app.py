@@ -26,7 +26,7 @@ from .answer import WITHDRAW_SECONDS, Delivery
 from .chat import Chat
 from .connection import Connection
 from .events import Event, decode, decode_page
-from .feed import Feed, Subscription
+from .feed import Feed
 from .link import Launch, Link
 from .process import ServerProcess
 
@@ -51,7 +51,7 @@ class Sidecar:
         self._tasks = tasks
         self._feeds: dict[str, Feed] = {}
         self._chats: dict[str, Chat] = {}
-        self._abandoned: deque[tuple[Delivery, Subscription | None]] = deque()
+        self._abandoned: deque[Delivery] = deque()
         self._left_behind = anyio.Event()
         self._thread = threading.get_ident()
 
@@ -98,7 +98,7 @@ class Sidecar:
         """As `spawn`, with anything that makes a transport in the place of a command."""
         who = m.ClientInfo(name=client_name, version=client_version)
         hello = m.InitializeParams(protocol="sidecar", versions=VERSIONS, client=who, process_id=os.getpid())
-        failure: Exception | None = None
+        failure: BaseException | None = None
         async with anyio.create_task_group() as tasks:
             app = cls(launch, hello, status, tasks)
             try:
@@ -106,7 +106,9 @@ class Sidecar:
                 tasks.start_soon(app._supervise)
                 tasks.start_soon(app._sweep)
                 yield app
-            except Exception as error:
+            except anyio.get_cancelled_exc_class():
+                raise
+            except BaseException as error:
                 # Kept out of the task group, which would wrap it in an exception group.
                 failure = error
             finally:
@@ -200,9 +202,9 @@ class Sidecar:
         """Part of `answer.Desk`."""
         self._tasks.start_soon(delivery.send)
 
-    def abandon(self, delivery: Delivery, subscription: Subscription | None) -> None:
+    def abandon(self, delivery: Delivery) -> None:
         """Part of `answer.Desk`. A finalizer may run in any thread: another one only leaves a note."""
-        self._abandoned.append((delivery, subscription))
+        self._abandoned.append(delivery)
         if threading.get_ident() == self._thread:
             self._left_behind.set()
 
@@ -216,15 +218,12 @@ class Sidecar:
             await self._left_behind.wait()
             self._left_behind = anyio.Event()
             while self._abandoned:
-                delivery, subscription = self._abandoned.popleft()
-                if subscription is not None:
-                    subscription.close()
-                self._tasks.start_soon(delivery.withdraw)
+                self._tasks.start_soon(self._abandoned.popleft().withdraw)
 
     async def _leave(self) -> None:
         with anyio.move_on_after(WITHDRAW_SECONDS, shield=True):
             while self._abandoned:
-                await self._abandoned.popleft()[0].withdraw()
+                await self._abandoned.popleft().withdraw()
         await self._link.stop()
 
     async def _reattach(self, connection: Connection) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Self
+from weakref import WeakSet
 
 import anyio
 
@@ -35,7 +36,8 @@ class Feed:
         self.read = read
         self.watch: Callable[[Event], None] | None = None
         self._early: deque[Event] = deque(maxlen=MAX_EARLY)
-        self._subscriptions: list[Subscription] = []
+        # Weak, so that a loop over a chat's events that is simply left leaves nothing behind.
+        self._subscriptions: WeakSet[Subscription] = WeakSet()
 
     def open(self, epoch: str, seq: int) -> None:
         """The chat stands at `seq`; what arrived before this was known counts from here on."""
@@ -69,12 +71,11 @@ class Feed:
     def subscribe(self, after: int | None = None) -> Subscription:
         """Follow from now on, or from an earlier seq."""
         subscription = Subscription(self, self.last if after is None else after)
-        self._subscriptions.append(subscription)
+        self._subscriptions.add(subscription)
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
-        if subscription in self._subscriptions:
-            self._subscriptions.remove(subscription)
+        self._subscriptions.discard(subscription)
 
 
 class Subscription:
@@ -83,7 +84,7 @@ class Subscription:
     def __init__(self, feed: Feed, after: int) -> None:
         self.last = after
         self._feed = feed
-        self._epoch = feed.epoch
+        self.epoch = feed.epoch
         self._high = feed.last
         self._queue: deque[Event] = deque()
         self._failure: Exception | None = None
@@ -138,7 +139,7 @@ class Subscription:
             await self._news.wait()
 
     async def _read_journal(self) -> None:
-        page = await self._feed.read(self._epoch, self.last)
+        page = await self._feed.read(self.epoch, self.last)
         if not page or page[0].first != self.last + 1:
             raise SidecarError(
                 f"The journal does not go on after {self.last}, though {self._high} was announced"

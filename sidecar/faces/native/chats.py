@@ -101,7 +101,7 @@ class ChatHandlers:
     async def _delete(self, call: Call, params: Key) -> m.ChatDeleteResult:
         chats = await self._ready()
         with anyio.CancelScope(shield=True):
-            session_id, deleted = await chats.delete(address_of(params))
+            session_id, deleted = await chats.delete(address_of(params), self._attachments.detach)
         return m.ChatDeleteResult(session_id=session_id, deleted=deleted)
 
     async def _rename(self, call: Call, params: m.ChatRenameParams) -> m.ChatChanged:

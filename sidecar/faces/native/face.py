@@ -76,9 +76,7 @@ class NativeFace:
             raise RpcError.named("already_initialized", "`initialize` was answered before")
         if not set(params.versions) & set(VERSIONS):
             message = f"`versions`: this sidecar speaks {VERSIONS}"
-            raise RpcError.named(
-                "unsupported_version", message, supported=VERSIONS
-            )
+            raise RpcError.named("unsupported_version", message, supported=VERSIONS)
         if params.delta_ms < 0 or (params.process_id is not None and params.process_id < 1):
             raise RpcError.named("invalid_params", "`deltaMs` and `processId` must not be negative")
         self.greet(params)

@@ -11,15 +11,15 @@ from sidecar_protocol import messages as m
 from sidecar_protocol.messages.base import Empty
 from sidecar_protocol.peer import Call
 
-from ...chat.chats import Address, Chats
+from ...chat.chats import Chats
 from ...chat.content import MAX_ATTACHED_BYTES, decoded
-from ...chat.identity import real_project
+from ...chat.identity import Address, real_project
 from ...doctor import Check
 from ...model.failures import Failure, invalid
 from ...providers.base import ModelEntry
 from ...rpc.dispatch import Handler
 from ...settings import Settings, SettingsConflict, SettingsError
-from .wire import address_of, as_wire
+from .wire import address_of
 
 
 class System(Protocol):
@@ -30,6 +30,7 @@ class System(Protocol):
     def write_settings(
         self, scope: str, project: str | None, changes: dict[str, Any], expected_version: str | None
     ) -> None: ...
+    def trusted(self, project: str, trusted: bool) -> None: ...
     def describe(self, address: Address) -> dict[str, Any]: ...
     def models(self) -> list[ModelEntry]: ...
     async def checks(self) -> list[Check]: ...
@@ -114,6 +115,7 @@ class SystemHandlers:
         store = (await self._ready()).store
         with anyio.CancelScope(shield=True):
             await store.trust(path, params.trusted)
+        self._system.trusted(path, params.trusted)
         return m.ProjectTrustResult(path=path, trusted=params.trusted)
 
     async def _stats(self, call: Call, params: m.StatsReadParams) -> m.StatsReadResult:
@@ -134,7 +136,7 @@ class SystemHandlers:
         )
 
     async def _doctor(self, call: Call, params: Empty) -> m.DoctorRunResult:
-        checks = [as_wire(check, m.DoctorCheck) for check in await self._system.checks()]
+        checks = [m.DoctorCheck(**check._asdict()) for check in await self._system.checks()]
         worst = max((check.status for check in checks), key=("ok", "warn", "fail").index)
         return m.DoctorRunResult(status=worst, checks=checks)
 

@@ -9,7 +9,7 @@ from sidecar_protocol import messages as m
 from sidecar_protocol.errors import CODES
 from sidecar_protocol.messages.base import Key
 
-from ...chat.chats import Address
+from ...chat.identity import Address
 from ...chat.session import Session
 from ...model.chats import Chat, ChatKey, Prompt
 from ...model.content import Block, Turn
