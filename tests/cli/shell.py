@@ -99,8 +99,14 @@ class Terminal:
         self.type(text + "\r")
 
     def interrupt(self) -> None:
-        """Ctrl-C, through the terminal's line discipline."""
+        """Ctrl-C, through the terminal's line discipline.
+
+        A space follows: an interrupt that comes between printing the prompt and waiting for a key is noticed
+        by Python's `input` only with the next key, which a user would press and a busy machine does not.
+        """
         self.type("\x03")
+        if not select.select([self._fd], [], [], 1.0)[0]:
+            self.type(" ")
 
     def wait_for(self, text: str) -> str:
         """Read on until `text` appears after what was waited for before; returns what came in between."""

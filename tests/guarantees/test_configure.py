@@ -23,12 +23,12 @@ def test_a_key_is_set_shown_and_cleared_with_null(sidecar: Sidecar) -> None:
 def test_an_unknown_key_is_refused_with_the_nearest_name(sidecar: Sidecar) -> None:
     sidecar.call("chat/open", chatId="c")
     for refusal in (
-        sidecar.refused("chat/configure", chatId="c", set={"modle": "echo:", "effort": "low"}),
-        sidecar.refused("chat/open", chatId="d", config={"modle": "echo:"}),
+        sidecar.refused("chat/configure", chatId="c", set={"instuctions": "x", "effort": "low"}),
+        sidecar.refused("chat/open", chatId="d", config={"instuctions": "x"}),
     ):
         assert refusal.code == -32602
-        assert "modle" in str(refusal)
-        assert "model" in str(refusal).replace("modle", "")
+        assert "instuctions" in str(refusal)
+        assert "instructions" in str(refusal)
     assert sidecar.call("chat/open", chatId="c")["config"].get("effort") is None
     assert sidecar.refused("chat/history", chatId="d").code == -32002
 

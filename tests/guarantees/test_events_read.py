@@ -88,4 +88,4 @@ def test_a_cursor_that_cannot_be_is_refused_with_the_true_one(sidecar: Sidecar, 
     cursor = {"epoch": "no", "seq": 1} if wrong == "epoch" else {"epoch": stored["epoch"], "seq": 10**6}
     refusal = sidecar.refused("events/read", chatId="c", after=cursor)
     assert refusal.code == -32008
-    assert (refusal.data["epoch"], refusal.data["lastSeq"]) == (stored["epoch"], stored["seq"])
+    assert (refusal.detail("epoch"), refusal.detail("lastSeq")) == (stored["epoch"], stored["seq"])

@@ -53,7 +53,6 @@ WRITES: dict[str, Json] = {
     "turn/cancel": {},
     "chat/rename": {"title": "mine"},
     "chat/configure": {"set": {"effort": "low"}},
-    "prompt/resume": {},
 }
 
 

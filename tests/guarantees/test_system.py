@@ -93,8 +93,10 @@ def test_a_wrong_setting_is_refused_by_name(sidecar: Sidecar, wrong: Json) -> No
 def test_a_projects_settings_stand_in_its_own_file(spawn: Spawner) -> None:
     sidecar, project = spawn(), spawn.folder / "project"
     project.mkdir()
+    sidecar.call("project/trust", path=str(project), trusted=True)
     sidecar.call("settings/write", scope="project", projectPath=str(project), set={"mode": "read-only"})
     assert "read-only" in (project / ".sidecar/config.toml").read_text()
+    sidecar.call("project/trust", path=str(project), trusted=True)
     values = sidecar.call("settings/read", projectPath=str(project))["values"]
     assert values["mode"] == {"value": "read-only", "layer": "project"}
     assert sidecar.call("settings/read")["values"]["mode"]["value"] == "ask"

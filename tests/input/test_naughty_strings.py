@@ -47,7 +47,7 @@ def test_naughty_strings_come_back_unaltered_from_echo(probe: Probe) -> None:
     asked = probe.ask_all(
         "prompt/send",
         [
-            {"chatId": f"naughty {n}", "promptId": text, "text": text}
+            {"chatId": f"naughty {n}", "promptId": f"p{n}", "text": text}
             for n, text in enumerate(NAUGHTY)
             if text
         ],

@@ -60,14 +60,12 @@ class Referee:
         if not isinstance(message, dict):
             return self._offence(f"a frame that is no object: {message!r}")
         id = message.get("id")
-        method, params = self._asked.get(id, (None, {})) if isinstance(id, str | int) else (None, {})
+        method = self._asked[id][0] if isinstance(id, str | int) and id in self._asked else None
         wrong = complaints(message, method)
         self.violations += wrong
-        if wrong:
-            return None
-        if message.get("method") == "event":
-            return self._event(message["params"])
-        return self._answer(id, method, params, message) if "method" not in message else None
+        if "method" not in message:
+            return self._answer(id, method, {} if wrong else message)
+        return self._event(message["params"]) if message["method"] == "event" and not wrong else None
 
     def finish(self, *, all_answered: bool, all_ended: bool = False) -> list[str]:
         """The connection is over: did every request need its answer by now, and every turn its end?"""
@@ -79,7 +77,7 @@ class Referee:
                 self._offence(f"{session}: turn {turn} never ended")
         return self.violations
 
-    def _answer(self, id: Any, method: str | None, params: Json, message: Json) -> None:
+    def _answer(self, id: Any, method: str | None, message: Json) -> None:
         if method is None:
             return None if self.lenient else self._offence(f"an answer to nothing asked: {message!r:.300}")
         if id in self._answered:
@@ -98,7 +96,7 @@ class Referee:
             if method == "chat/open":
                 self._offence(f"{session}: attached to a chat that was not open here")
             self._attached[session] = Attachment(result["epoch"], None)
-        elif method in ("chat/close", "chat/delete"):
+        elif method == "chat/close":
             self._attached.pop(session, None)
         elif method == "turn/cancel" and result["outcome"] == "cancelled" and session in self._attached:
             last = self._attached[session].last

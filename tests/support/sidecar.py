@@ -42,7 +42,10 @@ class Refusal(Exception):
         super().__init__(str(error))
         self.code: int = error["code"]
         self.data: Json = error.get("data", {})
-        self.error = error
+
+    def detail(self, name: str) -> Any:
+        """A detail of the error: the contract names it and leaves open whether it stands in `data` or its `params`."""
+        return self.data[name] if name in self.data else self.data["params"][name]
 
 
 class Sidecar:
@@ -210,7 +213,9 @@ class Sidecar:
 
     def say(self, text: str, *, prompt: str | None = None, **params: Any) -> Json:
         """Send a prompt; `chatId` and the rest are `params`."""
-        return self.call("prompt/send", promptId=prompt or f"p{next(self._ids)}", text=text, **params)
+        return self.call(
+            "prompt/send", promptId=prompt or f"p{self.pid}-{next(self._ids)}", text=text, **params
+        )
 
     def run(self, text: str, *, prompt: str | None = None, **params: Any) -> Json:
         """Send a prompt, wait for the end of its turn and return the `turn.ended` event."""
@@ -232,7 +237,7 @@ class Sidecar:
     def epoch(self, session: str) -> str:
         """The epoch of a chat that may not be open: a cursor that cannot be is refused with the true one."""
         refusal = self.refused("events/read", sessionId=session, after={"epoch": "?", "seq": 0})
-        epoch: str = refusal.data["epoch"]
+        epoch: str = refusal.detail("epoch")
         return epoch
 
     # Its life.

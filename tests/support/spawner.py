@@ -87,5 +87,5 @@ class Spawner:
         offences += [f"no frame on stdout: {body!r:.300}" for body in sidecar.garbage]
         offences += [f"no JSON object on stderr: {line!r:.500}" for line in sidecar.stray_log_lines()]
         if code not in (0, 128 + 1, 128 + 2, 128 + 15) and not sidecar.killed:
-            offences.append(f"exit code {code}")
+            offences.append(f"exit code {code}: {sidecar.log_lines()[-3:]}")
         return offences

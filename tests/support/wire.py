@@ -14,7 +14,7 @@ Json = dict[str, Any]
 MAX_RUN_BYTES = 64 * 1024
 """The most text that one frame of coalesced deltas may carry."""
 
-_CHAT_ERRORS = {-32001, -32002, -32003, -32004, -32008, -32009, -32010, -32011}
+_CHAT_ERRORS = {-32001, -32002, -32003, -32004, -32008, -32009, -32011}
 """Errors that speak of a chat when a chat's method answers them, and so must name its session."""
 
 
