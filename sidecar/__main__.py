@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 _FLAGS = {
     "--data-dir": "data_dir",
     "--config": "config",
@@ -13,7 +17,7 @@ _FLAGS = {
 }
 
 
-def main() -> int:
+def main() -> NoReturn:
     argv = sys.argv[1:]
     if not argv and not _is_terminal():
         argv = ["serve"]
@@ -21,11 +25,11 @@ def main() -> int:
     if options is None:
         from .cli import main as command_line
 
-        return command_line(argv)
+        sys.exit(command_line(argv))
     from .door import serve
     from .system.launch import ServeOptions
 
-    return serve(ServeOptions(**options))
+    serve(ServeOptions(**options))
 
 
 def _plain_serve(argv: list[str]) -> dict[str, str] | None:
@@ -60,4 +64,4 @@ def _is_terminal() -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, Protocol
 
@@ -46,6 +47,9 @@ GRACE_S = 1.2
 
 FLUSH_S = 0.4
 
+LAST_RESORT_S = 1.8
+"""When the way out itself hangs; still within the two seconds."""
+
 REOPEN_S = 1.0
 """How soon a database that could not be opened is tried again."""
 
@@ -61,23 +65,19 @@ class Entrance(Protocol):
     def hand_over(self, take: Callable[[Sequence[Frame]], None], on_end: Callable[[], None]) -> Handover: ...
 
 
-def run(door: Entrance, options: ServeOptions) -> int:
-    """Serve behind the door until there is a reason to leave; the exit code."""
+def run(door: Entrance, options: ServeOptions) -> NoReturn:
+    """Serve behind the door until there is a reason to leave."""
     try:
-        code = anyio.run(_serve, door, options)
+        anyio.run(_serve, door, options)
     except Exception:
         logger.critical("the sidecar failed", exc_info=True)
-        code = 70  # EX_SOFTWARE
     door.outlet.drain(FLUSH_S)
-    # Threads that hang in a write nobody reads, or in a file system, must not keep us.
-    _exit(code)
+    _exit(70)  # EX_SOFTWARE
 
 
-async def _serve(door: Entrance, options: ServeOptions) -> int:
+async def _serve(door: Entrance, options: ServeOptions) -> None:
     async with anyio.create_task_group() as tasks:
-        house = House(door, options, tasks)
-        return await house.live()
-    raise AssertionError("a task group does not swallow a return")
+        await House(door, options, tasks).live()
 
 
 class House:
@@ -102,7 +102,7 @@ class House:
         self._face = NativeFace(self._ready, self, greeter, self._wire, tasks)
         self._peer = Peer(self._wire.send, self._face.dispatcher.serve, self._hear, tasks)
 
-    async def live(self) -> int:
+    async def live(self) -> NoReturn:
         """Serve until something says to leave, then leave."""
         self._start_logging()
         with self._signals():
@@ -111,8 +111,10 @@ class House:
             await self._leaving.wait()
             with anyio.move_on_after(GRACE_S, shield=True):
                 await self._close()
-        self._tasks.cancel_scope.cancel()
-        return self._code
+        self._peer.abandon()
+        self._door.outlet.drain(FLUSH_S)
+        # Threads that hang in a write nobody reads, or in a file system, must not keep us.
+        _exit(self._code)
 
     def settings(self, project: str | None) -> Settings:
         """The settings in force for a project, read once."""
@@ -192,6 +194,7 @@ class House:
         """Begin the way out; the first reason decides the exit code."""
         if not self._leaving.is_set():
             self._code = code
+            _count_down(code)
             self._leaving.set()
 
     def _take_over_the_door(self) -> None:
@@ -200,7 +203,11 @@ class House:
         def take(frames: Sequence[Frame]) -> None:
             _call(loop, self._receive, frames)
 
-        waiting = self._door.hand_over(take, lambda: _call(loop, self.leave, 0))
+        def ended() -> None:
+            _count_down(0)
+            _call(loop, self.leave, 0)
+
+        waiting = self._door.hand_over(take, ended)
         if waiting.greeting is not None:
             self._face.greet(msgspec.convert(waiting.greeting, m.InitializeParams))
         self._receive(waiting.frames)
@@ -244,13 +251,14 @@ class House:
         if self._chats:
             return self._chats
         async with self._opening:
-            chats = self._chats
+            chats: Chats | None = self._chats
             if chats is None:
                 self._raise_recent_failure()
                 if self._leaving.is_set():
                     raise Failure("shutting_down", "The sidecar is shutting down", retryable=True)
                 with anyio.CancelScope(shield=True):
                     chats = self._chats = await self._open()
+            assert chats is not None
             return chats
 
     def _raise_recent_failure(self) -> None:
@@ -369,6 +377,13 @@ def _call(loop: asyncio.AbstractEventLoop, action: Any, *args: Any) -> None:
         loop.call_soon_threadsafe(action, *args)
     except RuntimeError:  # the loop has ended: we are leaving already
         return
+
+
+def _count_down(code: int) -> None:
+    """Whatever hangs, the process is gone when the contract says so."""
+    timer = threading.Timer(LAST_RESORT_S, _exit, [code])
+    timer.daemon = True
+    timer.start()
 
 
 def _exit(code: int) -> NoReturn:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import os
-import platform
-import shutil
 import sys
-import zipfile
 from typing import Any, Literal, NamedTuple
 
 import anyio.to_thread
@@ -50,6 +46,8 @@ async def write_report(
     """A zip with what a bug report needs and nothing that was said; `redact` leaves out titles, paths and ids."""
     if not os.path.isabs(path):
         raise invalid("path", "an absolute path")
+    import platform
+
     about = {
         "sidecar": __version__,
         "python": sys.version,
@@ -72,7 +70,7 @@ async def write_report(
 
 
 def _python() -> Check:
-    return Check("python", "ok", "python", f"Python {platform.python_version()}, sidecar {__version__}")
+    return Check("python", "ok", "python", f"Python {sys.version.split()[0]}, sidecar {__version__}")
 
 
 def _sqlite() -> Check:
@@ -113,6 +111,8 @@ def _disk(data_dir: str) -> Check:
         return Check(
             "disk", "warn", "in_memory", "Chats are kept in memory and end with the process", "Set --data-dir"
         )
+    import shutil
+
     free = shutil.disk_usage(data_dir).free
     message = f"{free // (1024 * 1024)} MiB free in {data_dir}"
     if free < LOW_DISK_BYTES:
@@ -125,6 +125,9 @@ def _hidden(value: Any, redact: bool) -> Any:
 
 
 def _zip(path: str, files: dict[str, Any]) -> None:
+    import io
+    import zipfile
+
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from sidecar_protocol.framing import MAX_FRAME_BYTES, Frame
 
@@ -33,8 +33,8 @@ MAX_HELD_BYTES = 64 * 1024 * 1024
 VERSION = 1
 
 
-def serve(options: ServeOptions) -> int:
-    """Serve until the client is gone; the exit code."""
+def serve(options: ServeOptions) -> NoReturn:
+    """Serve until the client is gone, then leave the process with the exit code of the contract."""
     source, target = take_over_stdio()
     door = Door(source, target, options.framing)
     for name in ("SIGTERM", "SIGINT", "SIGHUP"):
@@ -44,7 +44,7 @@ def serve(options: ServeOptions) -> int:
     door.greeted.wait(GREETING_WAIT_S)
     from .app import run
 
-    return run(door, options)
+    run(door, options)
 
 
 def hello(instance_id: str) -> dict[str, Any]:

@@ -39,11 +39,12 @@ class Deframer:
         self._skipped = 0
         self._skipping = False
         self._body: int | None = None
+        self._started = False
 
     def feed(self, data: bytes) -> list[Frame]:
         """Take more bytes and return the frames that are now whole, in order."""
         self._buffer += data
-        if self.framing == "auto" and not self._detect():
+        if not self._started and not self._detect():
             return []
         return self._lines() if self.framing == "lines" else self._headers()
 
@@ -56,6 +57,7 @@ class Deframer:
         return [rest] if rest else []
 
     def _detect(self) -> bool:
+        """Skip a byte order mark and blanks, and settle the framing; False while too little is there to tell."""
         if _BOM.startswith(bytes(self._buffer[:3])) and len(self._buffer) < len(_BOM):
             return False
         if self._buffer.startswith(_BOM):
@@ -65,10 +67,12 @@ class Deframer:
             self._buffer.clear()
             return False
         self._buffer[:] = start
-        word = start[:8].lower()
-        if b"content-"[: len(word)] == word and len(word) < 8:
-            return False
-        self.framing = "headers" if word == b"content-" else "lines"
+        if self.framing == "auto":
+            word = start[:8].lower()
+            if b"content-"[: len(word)] == word and len(word) < 8:
+                return False
+            self.framing = "headers" if word == b"content-" else "lines"
+        self._started = True
         return True
 
     def _lines(self) -> list[Frame]:

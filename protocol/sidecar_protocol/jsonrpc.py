@@ -101,6 +101,9 @@ def _classify(message: dict[str, Any]) -> Message:
 
 
 def _response(message: dict[str, Any], id: RequestId | None) -> Message:
+    if id is None and "error" in message and "result" not in message:
+        # The other side could not read something of ours. Answering that would never end.
+        return Response("", None, RpcError.named("internal_error", "A message was refused without an id"))
     if ("result" in message) == ("error" in message) or id is None:
         return Invalid(
             id, _bad("Neither a request (`method`) nor a response (`id` with `result` or `error`)")

@@ -114,8 +114,14 @@ class Peer:
     async def idle(self) -> None:
         """Wait until every call under way has its answer."""
         while self._calls:
-            self._idle = anyio.Event()
+            if self._idle.is_set():
+                self._idle = anyio.Event()
             await self._idle.wait()
+
+    def abandon(self) -> None:
+        """The process is about to end: whoever still waits is told so."""
+        for call in self._calls.values():
+            self._write(jsonrpc.failure(call.id, self._cancellation(call)))
 
     def _begin(self, request: Request) -> None:
         if self._closed:

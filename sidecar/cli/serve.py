@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from typing import NoReturn
 
 
-def serve_options(options: Namespace) -> int:
+def serve_options(options: Namespace) -> NoReturn:
     from sidecar.door import serve
     from sidecar.system.launch import ServeOptions
 
     given = {name: getattr(options, name, None) for name in ("data_dir", "config", "log_level", "chat_id")}
-    return serve(ServeOptions(framing=options.framing, **given))
+    serve(ServeOptions(framing=options.framing, **given))

@@ -161,7 +161,9 @@ class _Worker(aiosqlite.Connection):
         return worker
 
     async def call(self, job: Job[T]) -> T:
-        result: T = await self._execute(job, self._conn)  # type: ignore[no-untyped-call]
+        if self._connection is None:
+            raise StorageFailed("io", "The database is closed")
+        result: T = await self._execute(job, self._connection)  # type: ignore[no-untyped-call]
         return result
 
 

@@ -147,7 +147,7 @@ def _with_siblings(db: Connection, chat: int, turns: list[Turn]) -> list[Turn]:
     shown = []
     for turn in turns:
         rows = db.execute(
-            "SELECT id FROM turns WHERE chat = ? AND parent IS ? ORDER BY ordinal",
+            "SELECT id FROM turns INDEXED BY turns_by_parent WHERE chat = ? AND parent IS ? ORDER BY ordinal",
             (chat, turn.parent_turn_id),
         )
         siblings = [id for (id,) in rows if id != turn.id]

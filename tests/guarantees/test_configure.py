@@ -83,10 +83,12 @@ def test_meta_is_shown_in_the_list(sidecar: Sidecar) -> None:
     assert sidecar.call("chat/list")["items"][0]["meta"] == {"colour": "green"}
 
 
-def test_the_environment_wins_over_the_users_file(spawn: Spawner) -> None:
+@pytest.mark.parametrize("by", ["flag", "environment"])
+def test_the_environment_wins_over_a_file_that_is_named(spawn: Spawner, by: str) -> None:
     file = spawn.folder / "config.toml"
     file.write_text('model = "nonsense:x"\nmode = "read-only"\n')
-    config = spawn("--config", str(file)).call("chat/open", chatId="c")["config"]
+    sidecar = spawn("--config", str(file)) if by == "flag" else spawn(env={"SIDECAR_CONFIG": str(file)})
+    config = sidecar.call("chat/open", chatId="c")["config"]
     assert (config["model"], config["mode"]) == ("echo:", "read-only")
 
 

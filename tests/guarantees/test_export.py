@@ -153,16 +153,30 @@ def test_imported_words_are_found(sidecar: Sidecar) -> None:
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_turns_import_in_seconds_and_open_at_once(spawn: Spawner) -> None:
+def test_twenty_thousand_turns_import_in_seconds_and_open_at_once(spawn: Spawner) -> None:
+    """The contract says 100,000 in seconds; a fifth of them keeps the suite short."""
     sidecar, path = spawn(), spawn.folder / "many.jsonl"
     pair = '{{"role":"user","text":"question {0}"}}\n{{"role":"assistant","text":"answer {0}"}}\n'
-    path.write_text("".join(pair.format(n) for n in range(100_000)))
+    path.write_text("".join(pair.format(n) for n in range(20_000)))
     began = time.monotonic()
     id = sidecar.ask("chat/import", chatId="many", path=str(path))
-    assert sidecar.result(id, timeout=60)["turns"] == 100_000
-    took = time.monotonic() - began
+    assert sidecar.result(id, timeout=60)["turns"] == 20_000
+    assert time.monotonic() - began < 6
     sidecar.kill()
-    opened = spawn().call("chat/open", chatId="many", after="start", tail={"turns": 1})
-    assert opened["replay"]["kind"] in ("events", "snapshot")
-    assert answers(opened["turns"])[-1:] in ([], ["answer 99999"])
-    assert took < 30
+    heir = spawn()
+    began = time.monotonic()
+    opened = heir.call("chat/open", chatId="many", tail={"turns": 1})
+    assert answers(opened["turns"]) == ["answer 19999"]
+    assert time.monotonic() - began < 1
+
+
+@pytest.mark.slow
+def test_too_much_to_replay_is_a_snapshot_with_a_reason_or_all_of_it(sidecar: Sidecar) -> None:
+    data = lines({"role": "user", "text": "q"}, {"role": "assistant", "text": "a"}) * 5000
+    session = sidecar.call("chat/import", chatId="many", data=data)["sessionId"]
+    opened = sidecar.call("chat/open", chatId="many", after="start")
+    if opened["replay"]["kind"] == "snapshot":
+        assert opened["replay"]["reason"]
+        assert answers(opened["turns"])[-1] == "a"
+    else:
+        sidecar.wait_event(session, lambda e: e["seq"] == opened["lastSeq"], timeout=30)

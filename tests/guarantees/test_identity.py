@@ -5,8 +5,6 @@ from __future__ import annotations
 import unicodedata
 from pathlib import Path
 
-import pytest
-
 from tests.support.identity import session_id
 from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
@@ -36,9 +34,9 @@ def test_the_vectors_of_the_contract_hold(sidecar: Sidecar) -> None:
     assert {chat: sidecar.call("chat/open", chatId=chat)["sessionId"] for chat in VECTORS} == VECTORS
 
 
-@pytest.mark.parametrize("chat", OTHERS, ids=lambda chat: repr(chat)[:20])
-def test_any_client_can_compute_the_session_id(sidecar: Sidecar, chat: str) -> None:
-    assert sidecar.call("chat/open", chatId=chat)["sessionId"] == session_id(chat)
+def test_any_client_can_compute_the_session_id(sidecar: Sidecar) -> None:
+    opened = {chat: sidecar.call("chat/open", chatId=chat)["sessionId"] for chat in OTHERS}
+    assert opened == {chat: session_id(chat) for chat in OTHERS}
 
 
 def test_ids_equal_after_normalisation_are_one_chat(sidecar: Sidecar) -> None:
@@ -48,11 +46,11 @@ def test_ids_equal_after_normalisation_are_one_chat(sidecar: Sidecar) -> None:
     assert (second["sessionId"], second["status"]) == (first["sessionId"], "attached")
 
 
-@pytest.mark.parametrize("chat", ["", "x" * 513, "ж" * 257])
-def test_an_id_outside_of_1_to_512_bytes_is_refused_by_name(sidecar: Sidecar, chat: str) -> None:
-    refusal = sidecar.refused("chat/open", chatId=chat)
-    assert refusal.code == -32602
-    assert "chatId" in str(refusal)
+def test_an_id_outside_of_1_to_512_bytes_is_refused_by_name(sidecar: Sidecar) -> None:
+    for chat in ("", "x" * 513, "ж" * 257):
+        refusal = sidecar.refused("chat/open", chatId=chat)
+        assert refusal.code == -32602
+        assert "chatId" in str(refusal)
 
 
 def test_the_three_kinds_of_key_never_collide(sidecar: Sidecar, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import time
 from tests.support import processes
 from tests.support.reading import streamed
 from tests.support.scripts import play
-from tests.support.sidecar import Sidecar
+from tests.support.sidecar import EXIT_WITHIN, Sidecar
 from tests.support.spawner import Spawner
 
 STOP = 10.0
@@ -70,4 +70,24 @@ def test_eof_is_noticed_while_nobody_reads(spawn: Spawner) -> None:
     start(sidecar)
     sidecar.pause_reading()
     sidecar.close_stdin()
-    assert processes.wait_until_gone(sidecar.pid, 2.0)
+    assert processes.wait_until_gone(sidecar.pid, EXIT_WITHIN)
+    sidecar.killed = True  # Nobody read its last words: they may end in the middle.
+
+
+def test_stdin_is_read_while_nobody_reads_stdout(spawn: Spawner) -> None:
+    sidecar = spawn()
+    sidecar.pause_reading()
+    ids = [sidecar.ask("ping") for _ in range(20_000)]
+    sidecar.resume_reading()
+    assert all(sidecar.result(id, timeout=30) for id in ids)
+
+
+def test_eof_is_noticed_behind_a_wall_of_unread_answers(spawn: Spawner) -> None:
+    sidecar = spawn()
+    size = len(str(sidecar.call("rpc.discover")))
+    sidecar.pause_reading()
+    for _ in range(24 * 1024 * 1024 // size):
+        sidecar.ask("rpc.discover")
+    sidecar.close_stdin()
+    assert processes.wait_until_gone(sidecar.pid, EXIT_WITHIN)
+    sidecar.killed = True  # Nobody read its last words: they may end in the middle.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.reading import answers, is_idle, plain, streamed
 from tests.support.scripts import BEFORE, play
 from tests.support.sidecar import Sidecar
@@ -19,11 +17,11 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
-def test_echo_streams_the_prompt_back_unaltered(sidecar: Sidecar, text: str) -> None:
-    session = sidecar.run(text, chatId="c")["sessionId"]
-    assert streamed(sidecar.events(session)) == text
-    assert sidecar.events(session, "message.completed")[0]["data"]["item"]["text"] == text
+def test_echo_streams_the_prompt_back_unaltered(sidecar: Sidecar) -> None:
+    for number, text in enumerate(TEXTS):
+        session = sidecar.run(text, chatId=f"c{number}")["sessionId"]
+        assert streamed(sidecar.events(session)) == text
+        assert sidecar.events(session, "message.completed")[0]["data"]["item"]["text"] == text
 
 
 def test_a_turn_tells_its_story_in_order(sidecar: Sidecar) -> None:

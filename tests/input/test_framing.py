@@ -137,11 +137,12 @@ BAD_HEADERS = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_HEADERS)
-def test_a_header_without_a_length_is_answered_and_skipped(spawn: Spawner, name: str) -> None:
+def test_a_header_without_a_length_is_answered_and_skipped(spawn: Spawner) -> None:
     probe = Probe(spawn(framing="headers"))
-    (answer,) = probe.answers(BAD_HEADERS[name], wanted=1)
-    assert (answer["id"], answer["error"]["code"]) in ((None, -32600), (None, -32700), (None, -32007))
+    for name, header in BAD_HEADERS.items():
+        (answer,) = probe.answers(header, wanted=1)
+        assert answer["id"] is None, name
+        assert answer["error"]["code"] in (-32600, -32700, -32007), name
 
 
 def test_a_body_that_is_no_json_is_answered_and_the_next_is_read(spawn: Spawner) -> None:

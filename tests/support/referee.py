@@ -128,7 +128,7 @@ class Referee:
         if event["type"] not in ("prompt.accepted", "prompt.queued"):
             return
         prompt = event["data"]["promptId"]
-        asks = [id for id, (_, params) in self._asked.items() if params.get("promptId") == prompt]
+        asks = [id for id, (_, params) in list(self._asked.items()) if params.get("promptId") == prompt]
         if asks and not self._answered.intersection(asks):
             self._offence(f"{event['type']} of {prompt} before the answer to its prompt/send")
 
