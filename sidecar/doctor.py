@@ -11,11 +11,12 @@ import anyio.to_thread
 from . import __version__
 from .model.chats import Page
 from .model.events import encode
-from .model.failures import Failure, Refused, invalid
+from .model.failures import Failure, invalid
 from .settings import Settings
 from .store import Store
 from .store.sqlite import IS_SAFE, SAFE_VERSION
 from .store.sqlite import VERSION as SQLITE_VERSION
+from .system.files import FileRefused, write_whole
 
 LOW_DISK_BYTES = 200 * 1024 * 1024
 """Below this a long chat with attachments may soon not be kept."""
@@ -133,10 +134,6 @@ def _zip(path: str, files: dict[str, Any]) -> None:
         for name, content in files.items():
             archive.writestr(name, encode(content))
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(fd, "wb") as file:
-            file.write(buffer.getvalue())
-    except OSError as error:
-        raise Refused(
-            "invalid_params", f"`path`: {path}: {error.strerror}", params={"field": "path"}
-        ) from error
+        write_whole(path, buffer.getvalue())
+    except FileRefused as refusal:
+        raise invalid("path", f"a file that can be written: {refusal}") from refusal

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -211,4 +210,4 @@ class Chats:
 def _real(page: Page) -> Page:
     if page.project_path is None:
         return page
-    return page._replace(project_path=os.path.realpath(page.project_path))
+    return page._replace(project_path=identity.real_project(page.project_path))

@@ -6,15 +6,15 @@ import base64
 import binascii
 import mimetypes
 import os
-import stat
 from typing import Any
 
 import anyio.to_thread
 import msgspec
 
 from ..model.content import Block
-from ..model.failures import Refused, invalid
+from ..model.failures import invalid
 from ..store import Store
+from ..system.files import FileRefused, read_regular
 
 MAX_ATTACHED_BYTES = 24 * 1024 * 1024
 """As much as base64 of it fits into one frame, so that what came by path can be read back."""
@@ -72,17 +72,9 @@ async def _bytes_of(block: dict[str, Any], field: str) -> tuple[bytes, str | Non
 
 
 def _read_file(path: str, field: str) -> bytes:
-    if not os.path.isabs(path) or "\0" in path:
+    if not os.path.isabs(path):
         raise invalid(field, "an absolute path")
     try:
-        # Non-blocking, so that a FIFO without a writer cannot hold the turn; then only regular files pass.
-        fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-    except OSError as error:
-        raise Refused("invalid_params", f"`{field}`: {error.strerror}", params={"field": field}) from error
-    with open(fd, "rb") as file:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise invalid(field, "a regular file")
-        if found.st_size > MAX_ATTACHED_BYTES:
-            raise invalid(field, f"a file of at most {MAX_ATTACHED_BYTES} bytes")
-        return file.read(MAX_ATTACHED_BYTES)
+        return read_regular(path, MAX_ATTACHED_BYTES)
+    except FileRefused as refusal:
+        raise invalid(field, f"a file that can be read: {refusal}") from refusal

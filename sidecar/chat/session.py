@@ -38,6 +38,9 @@ MAX_QUEUED = 256
 CLOSING_WAIT_S = 3.0
 """How long a write waits for an owner that has said that it is leaving."""
 
+DYING_WAIT_S = 0.1
+"""A killed process takes a moment to be gone; only then may its chat be taken over."""
+
 RETRY_STORAGE_S = 1.0
 """How often a turn that cannot commit its end tries again."""
 
@@ -173,9 +176,10 @@ class Session:
             stored_config = config.merged(self.chat.config, changes_)
             if stored_config == self.chat.config and project == self.chat.project_path:
                 return self.recorder.last_seq
-            self.chat = self.chat._replace(config=stored_config, project_path=project)
-            data = {"config": self.config, "stored": stored_config, "projectPath": project}
+            in_force = config.effective(self._around.defaults(project), stored_config, project)
+            data = {"config": in_force, "stored": stored_config, "projectPath": project}
             stored = await self._record(NewEvent("config.updated", data))
+            self.chat = self.chat._replace(config=stored_config, project_path=project)
             await self._release_if_idle()
             return stored[-1].seq
 
@@ -245,7 +249,7 @@ class Session:
 
     async def _changing(self, change: Callable[[], Awaitable[T]]) -> T:
         """Run a change under the lock, again from its start when another process was faster."""
-        deadline = anyio.current_time() + CLOSING_WAIT_S
+        start = anyio.current_time()
         async with self.lock:
             while True:
                 if self.deleted:
@@ -257,9 +261,10 @@ class Session:
                 except Unclosed:
                     await self.close_crash()
                 except LeaseHeld as held:
-                    if not held.lease.closing or anyio.current_time() > deadline:
+                    patience = CLOSING_WAIT_S if held.lease.closing else DYING_WAIT_S
+                    if anyio.current_time() - start > patience:
                         raise
-                    await anyio.sleep(0.05)
+                    await anyio.sleep(DYING_WAIT_S / 4)
 
     async def _record(self, *events: NewEvent) -> list[StoredEvent]:
         return await self.recorder.record(*events)

@@ -16,6 +16,7 @@ from ..model.content import Item, Turn
 from ..model.events import encode
 from ..model.failures import Refused, invalid
 from ..store import Store
+from ..system.files import FileRefused, read_regular, write_whole
 from .chats import Chats
 from .history_import import Imported, parse, to_events
 from .identity import Address
@@ -23,6 +24,10 @@ from .session import Session
 
 MAX_INLINE_BYTES = 24 * 1024 * 1024
 """What surely fits into a frame once it is a JSON string; more goes to a file."""
+
+
+MAX_IMPORT_BYTES = 1024 * 1024 * 1024
+"""A gigabyte of chat is a mistake, or an attack."""
 
 
 class Exported(NamedTuple):
@@ -144,32 +149,16 @@ def _absolute(path: str) -> str:
 
 
 def _write(path: str, data: bytes) -> None:
-    """Put the whole file in place at once; a reader never sees half of it."""
-    partial = f"{path}.{os.getpid()}.part"
     try:
-        fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with open(fd, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(fd)
-            os.replace(partial, path)
-        except BaseException:
-            os.unlink(partial)
-            raise
-    except OSError as error:
-        raise Refused(
-            "invalid_params", f"`path`: {path}: {error.strerror}", params={"field": "path"}
-        ) from error
+        write_whole(path, data)
+    except FileRefused as refusal:
+        raise invalid("path", f"a file that can be written: {refusal}") from refusal
 
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="utf-8-sig") as file:
-            return file.read()
-    except OSError as error:
-        raise Refused(
-            "invalid_params", f"`path`: {path}: {error.strerror}", params={"field": "path"}
-        ) from error
+        return read_regular(path, MAX_IMPORT_BYTES).decode("utf-8-sig")
+    except FileRefused as refusal:
+        raise invalid("path", f"a file that can be read: {refusal}") from refusal
     except UnicodeDecodeError as error:
         raise invalid("path", f"a file in UTF-8 ({error.reason} at byte {error.start})") from error

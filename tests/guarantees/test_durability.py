@@ -27,7 +27,7 @@ CHANGES: dict[str, tuple[str, Json, Shows]] = {
     "open": ("chat/open", {"chatId": "new"}, _listed(lambda item: item["chatId"] == "new")),
     "rename": ("chat/rename", {"title": "Mine"}, _listed(lambda item: item["title"] == "Mine")),
     "archive": ("chat/archive", {}, _listed(lambda item: item["chatId"] == "c", archived=True)),
-    "configure": ("chat/configure", {"set": {"meta": 5}}, _listed(lambda item: item["meta"] == 5)),
+    "configure": ("chat/configure", {"set": {"meta": 5}}, _listed(lambda item: item.get("meta") == 5)),
     "import": (
         "chat/import",
         {"chatId": "i", "data": LINE},

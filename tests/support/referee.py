@@ -44,7 +44,8 @@ class Referee:
     def __init__(self) -> None:
         self.violations: list[str] = []
         self.lenient = False
-        self._asked: dict[str | int, tuple[str, Json]] = {}
+        self._asked: dict[str | int, str] = {}
+        self._prompts: dict[str, list[str | int]] = {}
         self._answered: set[str | int] = set()
         self._attached: dict[str, Attachment] = {}
 
@@ -53,14 +54,16 @@ class Referee:
         self._attached[session] = Attachment(epoch, 0)
 
     def asked(self, id: str | int, method: str, params: Json) -> None:
-        self._asked[id] = (method, params)
+        self._asked[id] = method
+        if isinstance(params.get("promptId"), str):
+            self._prompts.setdefault(params["promptId"], []).append(id)
 
     def received(self, message: Any) -> None:
         """Take one frame, already parsed as JSON."""
         if not isinstance(message, dict):
             return self._offence(f"a frame that is no object: {message!r}")
         id = message.get("id")
-        method = self._asked[id][0] if isinstance(id, str | int) and id in self._asked else None
+        method = self._asked[id] if isinstance(id, str | int) and id in self._asked else None
         wrong = complaints(message, method)
         self.violations += wrong
         if "method" not in message:
@@ -71,7 +74,7 @@ class Referee:
         """The connection is over: did every request need its answer by now, and every turn its end?"""
         open_ids = self._asked.keys() - self._answered
         if all_answered and open_ids:
-            self._offence(f"never answered: {[(id, self._asked[id][0]) for id in open_ids]}")
+            self._offence(f"never answered: {[(id, self._asked[id]) for id in open_ids]}")
         for session, seen in self._attached.items() if all_ended else ():
             for turn in seen.started - seen.ended:
                 self._offence(f"{session}: turn {turn} never ended")
@@ -128,7 +131,7 @@ class Referee:
         if event["type"] not in ("prompt.accepted", "prompt.queued"):
             return
         prompt = event["data"]["promptId"]
-        asks = [id for id, (_, params) in list(self._asked.items()) if params.get("promptId") == prompt]
+        asks = self._prompts.get(prompt, [])
         if asks and not self._answered.intersection(asks):
             self._offence(f"{event['type']} of {prompt} before the answer to its prompt/send")
 

@@ -32,6 +32,9 @@ TIMEOUT = 15.0
 EXIT_WITHIN = 2.0
 """Section 1: gone within 2 s, whatever ended it."""
 
+FIRST_ID = 1001
+"""Our own ids; those that tests of raw input write by hand are smaller or words."""
+
 EventTest = Callable[[Json], bool]
 
 
@@ -66,7 +69,7 @@ class Sidecar:
         self.replies: list[Json] = []
         self.garbage: list[bytes] = []
         self.killed = False
-        self._ids = itertools.count(1)
+        self._ids = itertools.count(FIRST_ID)
         self._answers: dict[Any, list[Json]] = {}
         self._events: dict[str, list[Json]] = {}
         self._changed = threading.Condition()
@@ -111,7 +114,8 @@ class Sidecar:
     def ask(self, method: str, **params: Any) -> int:
         """Send a request and return its id."""
         id = next(self._ids)
-        self.referee.asked(id, method, params)
+        with self._changed:
+            self.referee.asked(id, method, params)
         self.send({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
         return id
 
@@ -307,7 +311,7 @@ class Sidecar:
     # The machinery.
 
     def _explain(self, problem: str) -> str:
-        log = b"\n".join(list(self._stderr)[-25:]).decode(errors="replace")
+        log = b"\n".join(line[:1000] for line in list(self._stderr)[-12:]).decode(errors="replace")
         last = "\n".join(f"{frame!r:.300}" for frame in self.frames[-8:])
         return f"{problem} (exit code {self._process.poll()})\n--- last frames\n{last}\n--- stderr\n{log}"
 
