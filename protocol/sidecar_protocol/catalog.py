@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from . import messages as m
 from .messages.base import Empty, Json, Key, Wire
@@ -12,11 +12,12 @@ from .messages.base import Empty, Json, Key, Wire
 VERSIONS = [1]
 """The versions of the contract that this package speaks."""
 
+_NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
+
 Scope = Literal["connection", "chat", "global"]
 
 
-@dataclass(frozen=True)
-class Method:
+class Method(NamedTuple):
     """A request that the client may make. `early` ones are answered before `initialize`."""
 
     name: str
@@ -24,13 +25,12 @@ class Method:
     result: type[Wire] | type[Json]
     scope: Scope
     summary: str
-    example: Mapping[str, Any] = field(default_factory=dict)
+    example: Mapping[str, Any] = _NO_PARAMS
     early: bool = False
     since: int = 1
 
 
-@dataclass(frozen=True)
-class Notice:
+class Notice(NamedTuple):
     """A notification, and who sends it."""
 
     name: str

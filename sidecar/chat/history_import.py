@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,16 +24,15 @@ class Blob(NamedTuple):
     name: str | None
 
 
-@dataclass
-class Imported:
+class Imported(msgspec.Struct):
     """What a source holds. `head` is the newest visible turn where an export says so."""
 
-    turns_read: list[Turn] = field(default_factory=list)
-    blobs: list[Blob] = field(default_factory=list)
+    turns_read: list[Turn] = []
+    blobs: list[Blob] = []
     title: str | None = None
     title_by: str | None = None
     head: str | None = None
-    config: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, Any] = {}
 
     @property
     def turns(self) -> int:

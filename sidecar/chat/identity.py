@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import unicodedata
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..model.chats import ChatKey, KeyKind
 from ..model.failures import Refused, invalid
@@ -19,8 +19,7 @@ SLUG_CHARACTERS = 40
 _SESSION_ID = re.compile(r"sc-[a-z0-9-]{1,40}-[0-9a-f]{16}")
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(NamedTuple):
     """How a request names a chat."""
 
     chat_id: str | None = None

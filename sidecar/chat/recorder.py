@@ -7,9 +7,9 @@ carries one word alone. Everything else is awaited until it is on disk.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
 
 from ..model.events import MAX_RUN_BYTES, NewEvent, StoredEvent
@@ -125,14 +125,13 @@ class Recorder:
         batch.settled.set()
 
 
-@dataclass
-class _Run:
+class _Run(msgspec.Struct):
     """A run of deltas of one item, growing until it is committed."""
 
     type: str
     turn_id: str
     item_id: str
-    texts: list[str] = field(default_factory=list)
+    texts: list[str] = []
     size: int = 0
 
     def takes(self, type: str, item_id: str, size: int) -> bool:
@@ -147,17 +146,16 @@ class _Run:
         return NewEvent(self.type, data, self.turn_id, tuple(map(len, self.texts)))
 
 
-@dataclass
-class _Batch:
+class _Batch(msgspec.Struct):
     """What the next commit will carry."""
 
-    entries: list[NewEvent | _Run] = field(default_factory=list)
+    entries: list[NewEvent | _Run] = []
     size: int = 0
     buffered: bool = False
     release: bool = False
-    stored: list[StoredEvent] = field(default_factory=list)
+    stored: list[StoredEvent] = []
     failure: Failure | None = None
-    settled: anyio.Event = field(default_factory=anyio.Event)
+    settled: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
     async def done(self) -> list[StoredEvent]:
         await self.settled.wait()

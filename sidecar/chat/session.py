@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
 
 from ..engines import native
@@ -48,8 +48,7 @@ T = TypeVar("T")
 Delivery = Literal["queue", "steer", "interrupt", "reject"]
 
 
-@dataclass(frozen=True)
-class Surroundings:
+class Surroundings(msgspec.Struct, frozen=True):
     """What every session of this process shares."""
 
     store: Store
@@ -59,8 +58,7 @@ class Surroundings:
     client: Callable[[], str]
 
 
-@dataclass(frozen=True)
-class Incoming:
+class Incoming(msgspec.Struct, frozen=True):
     """A prompt as it comes in. `content` is kept already; `replace` names the turn that it stands in for."""
 
     id: str
@@ -68,7 +66,7 @@ class Incoming:
     delivery: Delivery = "queue"
     expect_turn_id: str | None = None
     replace: str | None = None
-    overrides: dict[str, Any] = field(default_factory=dict)
+    overrides: dict[str, Any] = {}
 
 
 class Sent(NamedTuple):

@@ -5,8 +5,9 @@ Knows no chat and no journal: what happens goes into a `Sink`, and what the user
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from ..model.content import EndReason
 from ..providers.base import (
@@ -25,8 +26,7 @@ from ..providers.base import (
 )
 
 
-@dataclass(frozen=True)
-class TurnRequest:
+class TurnRequest(msgspec.Struct, frozen=True):
     """What a turn starts from."""
 
     provider: Provider
@@ -77,13 +77,12 @@ async def _run_tool(call: ToolCall, sink: Sink) -> ToolResult:
     return result
 
 
-@dataclass
-class _Step:
+class _Step(msgspec.Struct):
     """What one request to the model brought."""
 
     sink: Sink
-    texts: list[str] = field(default_factory=list)
-    calls: list[ToolCall] = field(default_factory=list)
+    texts: list[str] = []
+    calls: list[ToolCall] = []
 
     async def take(self, chunk: Chunk) -> None:
         match chunk:

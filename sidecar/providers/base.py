@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
+
+import msgspec
 
 from ..model.content import Block
 
 StopReason = Literal["end_turn", "max_tokens", "refusal", "tool_calls"]
 
 
-@dataclass(frozen=True)
-class TextDelta:
+class TextDelta(msgspec.Struct, frozen=True):
     text: str
 
 
-@dataclass(frozen=True)
-class ThoughtDelta:
+class ThoughtDelta(msgspec.Struct, frozen=True):
     text: str
 
 
-@dataclass(frozen=True)
-class ToolCall:
+class ToolCall(msgspec.Struct, frozen=True):
     """The model wants a tool run; its result goes into the next request under the same id."""
 
     id: str
@@ -33,8 +31,7 @@ class ToolCall:
 Chunk = TextDelta | ThoughtDelta | ToolCall
 
 
-@dataclass(frozen=True)
-class UserMessage:
+class UserMessage(msgspec.Struct, frozen=True):
     content: list[Block]
 
     @property
@@ -42,14 +39,12 @@ class UserMessage:
         return "".join(block.text for block in self.content if block.type == "text" and block.text)
 
 
-@dataclass(frozen=True)
-class AssistantMessage:
+class AssistantMessage(msgspec.Struct, frozen=True):
     text: str
-    tool_calls: list[ToolCall] = field(default_factory=list)
+    tool_calls: list[ToolCall] = []
 
 
-@dataclass(frozen=True)
-class ToolResult:
+class ToolResult(msgspec.Struct, frozen=True):
     call_id: str
     text: str
     failed: bool = False
@@ -58,30 +53,26 @@ class ToolResult:
 Message = UserMessage | AssistantMessage | ToolResult
 
 
-@dataclass(frozen=True)
-class ModelRequest:
+class ModelRequest(msgspec.Struct, frozen=True):
     model: str
     messages: list[Message]
     effort: str | None = None
 
 
-@dataclass(frozen=True)
-class TokenUsage:
+class TokenUsage(msgspec.Struct, frozen=True):
     input: int | None = None
     output: int | None = None
     cached: int | None = None
 
 
-@dataclass(frozen=True)
-class Completion:
+class Completion(msgspec.Struct, frozen=True):
     """How one request to the model ended."""
 
     stop: StopReason
     usage: TokenUsage = TokenUsage()
 
 
-@dataclass(frozen=True)
-class ModelEntry:
+class ModelEntry(msgspec.Struct, frozen=True):
     """A model as the app's picker shows it; `window` and `max_output` are None where nobody knows."""
 
     id: str

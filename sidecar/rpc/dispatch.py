@@ -1,8 +1,8 @@
 """From a call to its handler and back. The one place where an exception becomes an error object.
 
 jsonrpcserver finds the method and calls it; messages were checked before (`sidecar_protocol.jsonrpc`), so its own
-parsing and validation are not used. Its package initialiser imports jsonschema and http.server, a tenth of a
-second for what we do not use: only its dispatcher is loaded.
+parsing and validation are not used. Its package's initialiser imports jsonschema and http.server, and its helper
+oslash a dozen monads, a tenth of a second for what we do not use: only the dispatcher is loaded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import logging
 import secrets
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -133,14 +132,14 @@ class _Library:
 
 
 def _load_dispatcher() -> _Library:
-    """Load the submodules under an unexecuted package, then let `import jsonrpcserver` mean the whole again."""
-    if "jsonrpcserver" in sys.modules:
-        return _Library()
-    spec = importlib.util.find_spec("jsonrpcserver")
-    assert spec is not None
-    package: ModuleType = importlib.util.module_from_spec(spec)
-    sys.modules["jsonrpcserver"] = package
+    """Load the submodules under unexecuted packages, then let importing those packages mean the whole again."""
+    bare = [name for name in ("jsonrpcserver", "oslash") if name not in sys.modules]
+    for name in bare:
+        spec = importlib.util.find_spec(name)
+        assert spec is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         return _Library()
     finally:
-        del sys.modules["jsonrpcserver"]
+        for name in bare:
+            del sys.modules[name]

@@ -274,6 +274,7 @@ class Sidecar:
         """SIGKILL. Unreaped it stays a zombie, as under a parent that does not look."""
         self.killed = True
         self._process.kill()
+        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
         if reap:
             self.wait()
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from anyio.abc import TaskGroup
 from sidecar_protocol import messages as m
@@ -23,8 +22,7 @@ from .system import System, SystemHandlers
 from .wire import address_of
 
 
-@dataclass(frozen=True)
-class Greeter:
+class Greeter(NamedTuple):
     """What the connection's own methods ask of the process."""
 
     hello: Callable[[], dict[str, Any]]
