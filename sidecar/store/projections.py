@@ -1,34 +1,191 @@
 """What the events add up to: each kind of event changes the derived tables in the transaction that appends it.
 
-A handler gets the event's data as it was journalled, so importing or replaying a journal derives the same.
+A handler gets an event's data as it was journalled, so importing or replaying a journal derives the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..model.content import STATUS_OF_REASON, Usage
-from ..model.events import DELTA_TYPES, StoredEvent, decode, encode
+from ..model.events import StoredEvent, decode, encode
 from .sqlite import Connection
 
 PREVIEW_CHARACTERS = 200
 """Two lines in a list of chats."""
 
 
-class Fact(NamedTuple):
-    chat: int
-    event: StoredEvent
-    data: dict[str, Any]
+class Projection:
+    """The derived rows of one commit: gathered event by event, written at its end with few statements."""
 
+    def __init__(self, db: Connection, chat: int) -> None:
+        self._db = db
+        self._chat = chat
+        self._columns: dict[str, Any] = {}
+        self._turns_added = 0
+        self._touched = False
+        self._accepted: dict[str, tuple[Any, ...]] = {}
+        self._turns: dict[str, dict[str, Any]] = {}
+        self._messages: list[tuple[Any, ...]] = []
+        self._usage: Usage | None = None
 
-def project(db: Connection, chat: int, event: StoredEvent) -> None:
-    """Bring the derived tables up to this event."""
-    if event.type in DELTA_TYPES:
-        return
-    handler = _HANDLERS.get(event.type)
-    if handler:
-        handler(db, Fact(chat, event, decode(event.data)))
+    def take(self, event: StoredEvent) -> None:
+        handler = _HANDLERS.get(event.type)
+        if handler:
+            handler(self, event, decode(event.data))
+
+    def finish(self) -> None:
+        """Write what was gathered."""
+        self._write_prompts()
+        self._write_turns()
+        if self._messages:
+            self._db.executemany(_MESSAGE, self._messages)
+        self._write_chat()
+        if self._touched:
+            touch(self._db, self._chat)
+
+    def _prompt_queued(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        self._write_prompts()
+        content, overrides = encode(data["content"]), encode(data.get("overrides") or {})
+        self._db.execute(
+            "INSERT INTO prompts (chat, id, turn, status, position, delivery, content, overrides, seq)"
+            " VALUES (?1, ?2, ?3, 'queued', ?4, ?5, ?6, ?7, ?4)",
+            (self._chat, data["promptId"], data["turnId"], event.seq, data["delivery"], content, overrides),
+        )
+
+    def _prompt_edited(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        self._db.execute(
+            "UPDATE prompts SET content = ?, revision = ? WHERE chat = ? AND id = ?",
+            (encode(data["content"]), data["revision"], self._chat, data["promptId"]),
+        )
+
+    def _prompt_removed(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        self._db.execute(
+            "UPDATE prompts SET status = 'removed', position = NULL, content = NULL WHERE chat = ? AND id = ?",
+            (self._chat, data["promptId"]),
+        )
+
+    def _prompt_accepted(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        delivery = data.get("delivery") or "queue"
+        status = "steered" if delivery == "steer" else "started"
+        id = data["promptId"]
+        self._accepted[id] = (self._chat, id, data["turnId"], status, delivery, event.seq)
+        item = data.get("item")
+        if item:
+            self._remember(event, item, "user")
+            self._columns["preview"] = (item.get("text") or "")[:PREVIEW_CHARACTERS]
+            self._columns["last_activity"] = event.ts
+            blobs = [block["blobId"] for block in item.get("content") or [] if block.get("blobId")]
+            self._db.executemany(
+                "INSERT OR IGNORE INTO blob_uses (chat, blob) VALUES (?, ?)",
+                [(self._chat, blob) for blob in blobs],
+            )
+
+    def _turn_started(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        assert event.turn_id is not None
+        self._turns[event.turn_id] = {
+            "prompt": data["promptId"],
+            "parent": data.get("parentTurnId"),
+            "status": "running",
+            "reason": None,
+            "error": None,
+            "usage": None,
+            "model": data["model"],
+            "engine": data["engine"],
+            "started_at": event.ts,
+            "ended_at": None,
+            "last_seq": None,
+        }
+        self._turns_added += 1
+        self._columns |= {"head": event.turn_id, "model": data["model"], "last_activity": event.ts}
+        self._touched = True
+
+    def _turn_ended(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        usage = data.get("usage")
+        end = {
+            "status": STATUS_OF_REASON[data["reason"]],
+            "reason": data["reason"],
+            "error": encode(data["error"]) if data.get("error") else None,
+            "usage": encode(usage) if usage else None,
+            "ended_at": event.ts,
+            "last_seq": event.seq,
+        }
+        if event.turn_id in self._turns:
+            self._turns[event.turn_id] |= end
+        else:
+            names = ", ".join(f"{name} = ?" for name in end)
+            self._db.execute(
+                f"UPDATE turns SET {names} WHERE chat = ? AND id = ?",
+                (*end.values(), self._chat, event.turn_id),
+            )
+        if usage:
+            self._usage = (self._usage or Usage()).plus(usage_of(usage))
+        self._columns["last_activity"] = event.ts
+        self._touched = True
+
+    def _message_completed(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        self._remember(event, data["item"], "assistant")
+
+    def _chat_state(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        self._columns["state"] = data["state"]
+        self._touched = True
+
+    def _chat_renamed(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        self._columns |= {"title": data["title"], "title_by": data["by"]}
+        self._touched = True
+
+    def _chat_rewound(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        self._write_prompts()
+        self._write_turns()
+        self._columns["head"] = data["head"]
+        self._db.executemany(
+            "UPDATE turns SET hidden = 1 WHERE chat = ? AND id = ?",
+            [(self._chat, turn) for turn in data["hidden"]],
+        )
+
+    def _config_updated(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        self._columns["config"] = encode(data["stored"])
+        if data.get("projectPath"):
+            self._columns["project_path"] = data["projectPath"]
+        self._touched = True
+
+    def _queue_updated(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        self._columns["queue_paused"] = data["paused"]
+
+    def _remember(self, event: StoredEvent, item: dict[str, Any], role: str) -> None:
+        if text := item.get("text"):
+            self._messages.append((self._chat, item["turnId"], item["id"], role, event.ts, text))
+
+    def _write_prompts(self) -> None:
+        if self._accepted:
+            self._db.executemany(_ACCEPTED, list(self._accepted.values()))
+            self._accepted = {}
+
+    def _write_turns(self) -> None:
+        """Insert the turns that began in this commit; a turn's first event is its prompt's."""
+        if not self._turns:
+            return
+        self._write_prompts()
+        (last,) = self._db.execute(
+            "SELECT coalesce(max(ordinal), 0) FROM turns WHERE chat = ?", (self._chat,)
+        ).fetchone()
+        rows = [
+            {"chat": self._chat, "ordinal": ordinal, "id": id, **turn}
+            for ordinal, (id, turn) in enumerate(self._turns.items(), last + 1)
+        ]
+        self._db.executemany(_TURN, rows)
+        self._turns = {}
+
+    def _write_chat(self) -> None:
+        if self._usage:
+            (stored,) = self._db.execute("SELECT usage FROM chats WHERE id = ?", (self._chat,)).fetchone()
+            self._columns["usage"] = encode(usage_of(decode(stored)).plus(self._usage))
+        names = [f"{name} = ?" for name in self._columns] + ["turns = turns + ?"]
+        self._db.execute(
+            f"UPDATE chats SET {', '.join(names)} WHERE id = ?",
+            (*self._columns.values(), self._turns_added, self._chat),
+        )
 
 
 def touch(db: Connection, chat: int) -> None:
@@ -40,110 +197,6 @@ def touch(db: Connection, chat: int) -> None:
     )
 
 
-def _prompt_queued(db: Connection, fact: Fact) -> None:
-    data = fact.data
-    db.execute(
-        "INSERT INTO prompts (chat, id, turn, status, position, delivery, content, overrides, seq)"
-        " VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?)",
-        (
-            fact.chat,
-            data["promptId"],
-            data["turnId"],
-            fact.event.seq,
-            data["delivery"],
-            encode(data["content"]),
-            encode(data.get("overrides") or {}),
-            fact.event.seq,
-        ),
-    )
-
-
-def _prompt_edited(db: Connection, fact: Fact) -> None:
-    db.execute(
-        "UPDATE prompts SET content = ?, revision = ? WHERE chat = ? AND id = ?",
-        (encode(fact.data["content"]), fact.data["revision"], fact.chat, fact.data["promptId"]),
-    )
-
-
-def _prompt_removed(db: Connection, fact: Fact) -> None:
-    db.execute(
-        "UPDATE prompts SET status = 'removed', position = NULL, content = NULL WHERE chat = ? AND id = ?",
-        (fact.chat, fact.data["promptId"]),
-    )
-
-
-def _prompt_accepted(db: Connection, fact: Fact) -> None:
-    data, event = fact.data, fact.event
-    status = "steered" if data.get("delivery") == "steer" else "started"
-    db.execute(
-        "INSERT INTO prompts (chat, id, turn, status, delivery, seq) VALUES (?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (chat, id) DO UPDATE SET status = excluded.status, turn = excluded.turn, seq = excluded.seq,"
-        " position = NULL, content = NULL",
-        (fact.chat, data["promptId"], data["turnId"], status, data.get("delivery") or "queue", event.seq),
-    )
-    if item := data.get("item"):
-        _remember(db, fact, item, "user")
-        db.execute(
-            "UPDATE chats SET preview = ?, last_activity = ? WHERE id = ?",
-            ((item.get("text") or "")[:PREVIEW_CHARACTERS], event.ts, fact.chat),
-        )
-        for block in item.get("content") or []:
-            if blob := block.get("blobId"):
-                db.execute("INSERT OR IGNORE INTO blob_uses (chat, blob) VALUES (?, ?)", (fact.chat, blob))
-
-
-def _turn_started(db: Connection, fact: Fact) -> None:
-    data, event = fact.data, fact.event
-    db.execute(
-        "INSERT INTO turns (chat, ordinal, id, prompt, parent, status, model, engine, started_at, first_seq)"
-        " VALUES (?1, 1 + coalesce((SELECT max(ordinal) FROM turns WHERE chat = ?1), 0), ?2, ?3, ?4, 'running',"
-        " ?5, ?6, ?7, (SELECT seq FROM prompts WHERE chat = ?1 AND id = ?3))",
-        (
-            fact.chat,
-            event.turn_id,
-            data["promptId"],
-            data.get("parentTurnId"),
-            data["model"],
-            data["engine"],
-            event.ts,
-        ),
-    )
-    db.execute(
-        "UPDATE chats SET turns = turns + 1, head = ?, model = ?, last_activity = ? WHERE id = ?",
-        (event.turn_id, data["model"], event.ts, fact.chat),
-    )
-    touch(db, fact.chat)
-
-
-def _turn_ended(db: Connection, fact: Fact) -> None:
-    data, event = fact.data, fact.event
-    usage = data.get("usage")
-    db.execute(
-        "UPDATE turns SET status = ?, reason = ?, error = ?, usage = ?, ended_at = ?, last_seq = ?"
-        " WHERE chat = ? AND id = ?",
-        (
-            STATUS_OF_REASON[data["reason"]],
-            data["reason"],
-            encode(data["error"]) if data.get("error") else None,
-            encode(usage) if usage else None,
-            event.ts,
-            event.seq,
-            fact.chat,
-            event.turn_id,
-        ),
-    )
-    if usage:
-        _add_usage(db, fact.chat, usage)
-    db.execute("UPDATE chats SET last_activity = ? WHERE id = ?", (event.ts, fact.chat))
-    touch(db, fact.chat)
-
-
-def _add_usage(db: Connection, chat: int, usage: dict[str, Any]) -> None:
-    (stored,) = db.execute("SELECT usage FROM chats WHERE id = ?", (chat,)).fetchone()
-    total = usage_of(decode(stored)).plus(usage_of(usage))
-    db.execute("UPDATE chats SET usage = ? WHERE id = ?", (encode(total), chat))
-
-
 def usage_of(data: dict[str, Any]) -> Usage:
     return Usage(
         input_tokens=data.get("inputTokens"),
@@ -152,60 +205,30 @@ def usage_of(data: dict[str, Any]) -> Usage:
     )
 
 
-def _message_completed(db: Connection, fact: Fact) -> None:
-    _remember(db, fact, fact.data["item"], "assistant")
+_ACCEPTED = (
+    "INSERT INTO prompts (chat, id, turn, status, delivery, seq) VALUES (?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (chat, id) DO UPDATE SET status = excluded.status, turn = excluded.turn, seq = excluded.seq,"
+    " position = NULL, content = NULL"
+)
+_TURN = (
+    "INSERT INTO turns (chat, ordinal, id, prompt, parent, status, reason, error, usage, model, engine,"
+    " started_at, ended_at, last_seq, first_seq)"
+    " VALUES (:chat, :ordinal, :id, :prompt, :parent, :status, :reason, :error, :usage, :model, :engine,"
+    " :started_at, :ended_at, :last_seq, (SELECT seq FROM prompts WHERE chat = :chat AND id = :prompt))"
+)
+_MESSAGE = "INSERT INTO messages (chat, turn, item, role, ts, text) VALUES (?, ?, ?, ?, ?, ?)"
 
-
-def _remember(db: Connection, fact: Fact, item: dict[str, Any], role: str) -> None:
-    if text := item.get("text"):
-        db.execute(
-            "INSERT INTO messages (chat, turn, item, role, ts, text) VALUES (?, ?, ?, ?, ?, ?)",
-            (fact.chat, item["turnId"], item["id"], role, fact.event.ts, text),
-        )
-
-
-def _chat_state(db: Connection, fact: Fact) -> None:
-    db.execute("UPDATE chats SET state = ? WHERE id = ?", (fact.data["state"], fact.chat))
-    touch(db, fact.chat)
-
-
-def _chat_renamed(db: Connection, fact: Fact) -> None:
-    db.execute(
-        "UPDATE chats SET title = ?, title_by = ? WHERE id = ?",
-        (fact.data["title"], fact.data["by"], fact.chat),
-    )
-    touch(db, fact.chat)
-
-
-def _chat_rewound(db: Connection, fact: Fact) -> None:
-    db.execute("UPDATE chats SET head = ? WHERE id = ?", (fact.data["head"], fact.chat))
-    for turn in fact.data["hidden"]:
-        db.execute("UPDATE turns SET hidden = 1 WHERE chat = ? AND id = ?", (fact.chat, turn))
-
-
-def _config_updated(db: Connection, fact: Fact) -> None:
-    db.execute(
-        "UPDATE chats SET config = ?, project_path = coalesce(?, project_path) WHERE id = ?",
-        (encode(fact.data["stored"]), fact.data.get("projectPath"), fact.chat),
-    )
-    touch(db, fact.chat)
-
-
-def _queue_updated(db: Connection, fact: Fact) -> None:
-    db.execute("UPDATE chats SET queue_paused = ? WHERE id = ?", (fact.data["paused"], fact.chat))
-
-
-_HANDLERS: dict[str, Callable[[Connection, Fact], None]] = {
-    "prompt.queued": _prompt_queued,
-    "prompt.edited": _prompt_edited,
-    "prompt.removed": _prompt_removed,
-    "prompt.accepted": _prompt_accepted,
-    "turn.started": _turn_started,
-    "turn.ended": _turn_ended,
-    "message.completed": _message_completed,
-    "chat.state": _chat_state,
-    "chat.renamed": _chat_renamed,
-    "chat.rewound": _chat_rewound,
-    "config.updated": _config_updated,
-    "queue.updated": _queue_updated,
+_HANDLERS: dict[str, Callable[[Projection, StoredEvent, dict[str, Any]], None]] = {
+    "prompt.queued": Projection._prompt_queued,
+    "prompt.edited": Projection._prompt_edited,
+    "prompt.removed": Projection._prompt_removed,
+    "prompt.accepted": Projection._prompt_accepted,
+    "turn.started": Projection._turn_started,
+    "turn.ended": Projection._turn_ended,
+    "message.completed": Projection._message_completed,
+    "chat.state": Projection._chat_state,
+    "chat.renamed": Projection._chat_renamed,
+    "chat.rewound": Projection._chat_rewound,
+    "config.updated": Projection._config_updated,
+    "queue.updated": Projection._queue_updated,
 }

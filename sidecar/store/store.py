@@ -13,9 +13,10 @@ from ..model.chats import Chat, ChatKey, Hit, Lease, Page, ProcessIdentity, Prom
 from ..model.content import Turn
 from ..model.events import NewEvent, StoredEvent
 from ..model.failures import Failure, Refused, StorageFailed
-from . import blobs, chats, journal, leases, opening, projections, turns
+from . import blobs, chats, journal, leases, opening, turns
 from .blobs import BlobInfo
 from .database import Database
+from .projections import Projection
 from .sqlite import Connection
 from .turns import TurnPage
 
@@ -280,8 +281,10 @@ def _append(db: Connection, chat: int, last_seq: int, events: Sequence[NewEvent]
         raise Stale()
     stored = journal.number(events, last_seq, _now())
     journal.insert(db, chat, stored)
+    projection = Projection(db, chat)
     for event in stored:
-        projections.project(db, chat, event)
+        projection.take(event)
+    projection.finish()
     if stored:
         db.execute("UPDATE chats SET last_seq = ? WHERE id = ?", (stored[-1].seq, chat))
     return stored

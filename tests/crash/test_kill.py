@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import random
 import sqlite3
-from collections import Counter
 from dataclasses import dataclass, field
 
 import pytest
 
-from tests.support.reading import item_text, plain
-from tests.support.referee import Referee
+from tests.support.reading import item_text
 from tests.support.scripts import play
 from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
+from tests.support.verdict import broken_rules, losses
 from tests.support.wire import Json
 
 KILLS = int(os.environ.get("SIDECAR_CRASH_KILLS", "100"))
@@ -93,49 +92,14 @@ def fleet(spawn: Spawner) -> Fleet:
 
 @pytest.mark.slow
 def test_kills_lose_nothing_acknowledged_and_corrupt_nothing(fleet: Fleet) -> None:
-    reader = fleet.live[0]
-    sessions = sorted({session for s in fleet.spawn.sidecars for session in s._events})
-    journals = {session: reader.journal(session) for session in sessions}
-    lost = [loss for sidecar in fleet.spawn.sidecars for loss in losses(sidecar, journals)]
-    assert lost == []
+    reader, witnesses = fleet.live[0], [sidecar.seen() for sidecar in fleet.spawn.sidecars]
+    sessions = {session for seen in witnesses for session in seen}
+    journals = {session: reader.journal(session) for session in sorted(sessions)}
+    assert [loss for seen in witnesses for loss in losses(seen, journals)] == []
     assert [v for session, events in journals.items() for v in broken_rules(session, events)] == []
     assert unanswered(fleet) == []
     assert [c for c in fleet.fresh if reader.call("chat/open", chatId=c, ifMissing="fail")["turns"]] == []
     assert_whole(fleet.spawn)
-
-
-def losses(sidecar: Sidecar, journals: dict[str, list[Json]]) -> list[str]:
-    """What this sidecar said and the journal does not hold, word for word."""
-    lost = []
-    for session, journal in journals.items():
-        stored = {event["seq"]: event for event in journal}
-        seen = sidecar.events(session)
-        lost += [f"{session}: {e}" for e in plain(seen) if stored.get(e["seq"]) != e]
-        texts, kept = spoken(seen), spoken(journal)
-        lost += [
-            f"{session}: {item}: {text!r}" for item, text in texts.items() if text not in kept.get(item, "")
-        ]
-    return lost
-
-
-def spoken(events: list[Json]) -> dict[str, str]:
-    """The text of each item, as its deltas have it."""
-    texts: dict[str, str] = {}
-    for event in events:
-        if event["type"].endswith(".delta"):
-            texts[event["data"]["itemId"]] = texts.get(event["data"]["itemId"], "") + event["data"]["text"]
-    return texts
-
-
-def broken_rules(session: str, journal: list[Json]) -> list[str]:
-    """Gaps, doubles and turns without an end in the journal itself; and prompts that ran twice."""
-    referee = Referee()
-    referee.watch(session, journal[0]["epoch"])
-    for event in journal:
-        referee.received({"jsonrpc": "2.0", "method": "event", "params": event})
-    ran = Counter(e["data"]["promptId"] for e in journal if e["type"] == "prompt.accepted")
-    twice = [f"{session}: {prompt} ran {count} times" for prompt, count in ran.items() if count > 1]
-    return referee.finish(all_answered=True, all_ended=True) + twice
 
 
 def unanswered(fleet: Fleet) -> list[str]:

