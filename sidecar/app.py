@@ -25,7 +25,7 @@ from . import settings as configuration
 from .chat import identity
 from .chat.chats import Chats
 from .chat.identity import Address
-from .chat.session import Surroundings
+from .chat.leased import Surroundings
 from .chat.watch import Watch
 from .faces.native import NativeFace
 from .faces.native.face import Greeter

@@ -15,7 +15,8 @@ from ..store.turns import TurnPage
 from . import config, identity
 from .closure import Closure
 from .identity import Address
-from .session import Session, Surroundings
+from .leased import Surroundings
+from .session import Session
 
 logger = logging.getLogger(__name__)
 

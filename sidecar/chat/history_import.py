@@ -13,6 +13,7 @@ from ..model.chats import Chat
 from ..model.content import Block, Item, Turn, Usage
 from ..model.events import NewEvent
 from ..model.failures import Refused
+from .facts import title
 from .running import new_id, now, turn_ended
 
 _TERMINAL = {"message": "message.completed", "thought": "thought.completed"}
@@ -101,9 +102,9 @@ def to_events(imported: Imported, chat: Chat, *, renumber: bool) -> list[NewEven
     if imported.head and not renumber and imported.head != head and imported.head in visible:
         cut = visible.index(imported.head) + 1
         events.append(NewEvent("chat.rewound", {"head": imported.head, "hidden": visible[cut:]}))
-    title = imported.title or _first_words(turns)
-    if title and chat.title is None:
-        events.append(NewEvent("chat.renamed", {"title": title, "by": imported.title_by or "sidecar"}))
+    named = imported.title or _first_words(turns)
+    if named and chat.title is None:
+        events.append(NewEvent("chat.renamed", {"title": named, "by": imported.title_by or "sidecar"}))
     if imported.config and not chat.config:
         events.append(NewEvent("config.updated", {"config": imported.config, "stored": imported.config}))
     return events
@@ -205,8 +206,8 @@ def _renumbered(turns: list[Turn]) -> list[Turn]:
 
 
 def _first_words(turns: list[Turn]) -> str | None:
-    text = next((item.text for turn in turns for item in turn.items if item.type == "user" and item.text), "")
-    return " ".join(text.split())[:60] or None
+    said = (item.content for turn in turns for item in turn.items if item.type == "user" and item.content)
+    return title(next(said, []))
 
 
 def _timestamp(ts: int | float | str | None) -> int | None:

@@ -1,61 +1,38 @@
-"""One chat's session in this process: its queue, its running turn, its lease. The heart of the house.
+"""One chat's session in this process: prompts, their queue, and the turns that answer them. The heart of the house.
 
-Every change goes through `lock`, in the order of the requests. State in memory is what the journal says as long as
-this process holds the lease; without it another process may have moved the chat on, which a commit notices (`Stale`)
-and which is then read anew.
+Every change runs under the chat's lock, in the order of the requests, and is committed before it counts.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import anyio
 import msgspec
-from anyio.abc import TaskGroup
 
 from ..engines import native
 from ..engines.native import TurnRequest
-from ..model.chats import Chat, Prompt
-from ..model.content import STATUS_OF_REASON, Block, EndReason, Item, Turn
-from ..model.events import NewEvent, StoredEvent
+from ..model.chats import Prompt
+from ..model.content import STATUS_OF_REASON, Block, EndReason, Turn
+from ..model.events import NewEvent
 from ..model.failures import Failure, Refused, StorageFailed, invalid
-from ..providers.registry import Registry
 from ..store.leases import LeaseHeld, LeaseLost, Unclosed
-from ..store.store import Stale, Store
 from ..store.turns import unknown_turn
-from . import closure, config, identity
+from . import config, facts
+from .leased import LeasedChat
 from .messages import messages_of
-from .recorder import Recorder
-from .running import RunningTurn, new_id, now, turn_ended
+from .running import RunningTurn, new_id, turn_ended
 
 logger = logging.getLogger(__name__)
 
 MAX_QUEUED = 256
 """More waiting prompts than this are a runaway client, not a person."""
 
-CLOSING_WAIT_S = 3.0
-"""How long a write waits for an owner that has said that it is leaving."""
-
-DYING_WAIT_S = 0.1
-"""A killed process takes a moment to be gone; only then may its chat be taken over."""
-
 RETRY_STORAGE_S = 1.0
 """How often a turn that cannot commit its end tries again."""
 
-T = TypeVar("T")
 Delivery = Literal["queue", "steer", "interrupt", "reject"]
-
-
-class Surroundings(msgspec.Struct, frozen=True):
-    """What every session of this process shares."""
-
-    store: Store
-    tasks: TaskGroup
-    providers: Registry
-    defaults: Callable[[str | None], dict[str, Any]]
-    client: Callable[[], str]
 
 
 class Incoming(msgspec.Struct, frozen=True):
@@ -81,26 +58,8 @@ class Cancelled(NamedTuple):
     end_seq: int | None = None
 
 
-class Session:
-    def __init__(self, around: Surroundings, chat: Chat, queue: list[Prompt]) -> None:
-        self._around = around
-        self._store = around.store
-        self.chat = chat
-        self.queue = queue
-        self.turn: RunningTurn | None = None
-        self.lock = anyio.Lock()
-        self.recorder = Recorder(around.store, chat.id, chat.last_seq, around.tasks, around.client)
-        self.deleted = False
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """What is in force for this chat now."""
-        project = self.chat.project_path
-        return config.effective(self._around.defaults(project), self.chat.config, project)
-
-    @property
-    def holds_lease(self) -> bool:
-        return self.recorder.generation is not None
+class Session(LeasedChat):
+    """What a chat can be asked to do."""
 
     async def send(self, prompt: Incoming) -> Sent:
         """Start the prompt's turn, queue it, or steer the running turn with it."""
@@ -114,7 +73,7 @@ class Session:
         async def change() -> None:
             place, prompt = self._waiting(prompt_id, revision)
             edited = prompt._replace(content=content, revision=prompt.revision + 1)
-            await self._record(_prompt_event("prompt.edited", edited, revision=edited.revision))
+            await self._record(facts.prompt_event("prompt.edited", edited, revision=edited.revision))
             self.queue[place] = edited
 
         await self._changing(change)
@@ -122,7 +81,7 @@ class Session:
     async def remove(self, prompt_id: str, revision: int | None) -> None:
         async def change() -> None:
             place, prompt = self._waiting(prompt_id, revision)
-            await self._record(_removed(prompt))
+            await self._record(facts.removed(prompt))
             del self.queue[place]
             await self._release_if_idle()
 
@@ -132,7 +91,7 @@ class Session:
         async def change() -> None:
             await self._check_writable()
             if self.chat.queue_paused:
-                await self._record(_queue_event(False, "resumed"))
+                await self._record(facts.queue_event(False, "resumed"))
                 self.chat = self.chat._replace(queue_paused=False)
             self._advance_soon()
 
@@ -188,24 +147,12 @@ class Session:
 
         async def change() -> None:
             if self.turn:
-                raise _busy()
+                raise facts.busy()
             await self._record(*events)
             await self._release_if_idle()
             await self.refresh()
 
         await self._changing(change)
-
-    async def close_crash(self) -> closure.Closure:
-        """Take the chat over from a dead owner and end what it left open."""
-        self.recorder.generation = await self._store.take_lease(self.chat.id, self._around.client())
-        await self.refresh(keep_lease=True)
-        turn = await self._store.running_turn(self.chat.id)
-        closed = closure.close(turn, self.chat.state, bool(self.queue) and not self.chat.queue_paused)
-        if closed.events:
-            await self.recorder.record(*closed.events)
-        await self._release_if_idle()
-        await self.refresh(keep_lease=True)
-        return closed
 
     async def interrupt(self) -> None:
         """The sidecar leaves: end the turn, and let waiting prompts wait for a person."""
@@ -223,63 +170,6 @@ class Session:
             await self.turn.done.wait()
         await self.recorder.settle()
 
-    def gone(self) -> None:
-        """The chat was purged, here or by another process."""
-        self.deleted = True
-        self.recorder.feed.close()
-
-    async def events_after(self, seq: int, limit: int, max_bytes: int) -> list[StoredEvent]:
-        return await self._store.events_after(self.chat.id, seq, limit, max_bytes)
-
-    async def read_events(
-        self, epoch: str, seq: int, limit: int, max_bytes: int
-    ) -> tuple[Chat, list[StoredEvent]]:
-        """Stored events behind a cursor, and the chat as it was when they were read."""
-        return await self._store.read_events(self.chat.id, epoch, seq, limit, max_bytes)
-
-    async def refresh(self, *, keep_lease: bool = False) -> None:
-        """Read the chat anew, as another process may have left it."""
-        if not keep_lease:
-            self.recorder.generation = None
-        snapshot = await self._store.snapshot(self.chat.id, 0, 0)
-        self.chat, self.queue = snapshot.chat, snapshot.queue
-        self.recorder.moved(snapshot.chat.last_seq)
-
-    async def _changing(self, change: Callable[[], Awaitable[T]]) -> T:
-        """Run a change under the lock, again from its start when another process was faster."""
-        start = anyio.current_time()
-        async with self.lock:
-            while True:
-                if self.deleted:
-                    raise identity.deleted(self.chat.key.session_id)
-                try:
-                    return await change()
-                except Stale:
-                    await self.refresh()
-                except Unclosed:
-                    await self.close_crash()
-                except LeaseHeld as held:
-                    patience = CLOSING_WAIT_S if held.lease.closing else DYING_WAIT_S
-                    if anyio.current_time() - start > patience:
-                        raise
-                    await anyio.sleep(DYING_WAIT_S / 4)
-
-    async def _record(self, *events: NewEvent) -> list[StoredEvent]:
-        return await self.recorder.record(*events)
-
-    async def _check_writable(self) -> None:
-        """Raise LeaseHeld when another live process writes to this chat, also when nothing is to be written now."""
-        if not self.holds_lease:
-            lease = (await self._store.snapshot(self.chat.id, 0, 0)).lease
-            if lease and self._store.other_holder(lease):
-                raise LeaseHeld(lease)
-
-    async def _release_if_idle(self) -> None:
-        generation = self.recorder.generation
-        if self.turn is None and not self.queue and generation is not None:
-            self.recorder.generation = None
-            await self._store.release_lease(self.chat.id, generation)
-
     async def _send(self, prompt: Incoming) -> Sent:
         known = await self._store.prompt(self.chat.id, prompt.id)
         if known:
@@ -296,7 +186,7 @@ class Session:
             await turn.done.wait()
             turn = self.turn
         elif turn and (prompt.delivery == "reject" or prompt.replace):
-            raise _busy()
+            raise facts.busy()
         if turn and prompt.delivery == "steer" and not turn.ending:
             return await self._steer(turn, prompt)
         if prompt.delivery != "interrupt" and (turn or (self.queue and not self.chat.queue_paused)):
@@ -307,7 +197,7 @@ class Session:
 
     async def _steer(self, turn: RunningTurn, prompt: Incoming) -> Sent:
         turn.steer(prompt.content)
-        item = _user_item(turn.id, prompt.content)
+        item = facts.user_item(turn.id, prompt.content)
         data = {"promptId": prompt.id, "turnId": turn.id, "delivery": "steer", "item": item}
         stored = await self._record(NewEvent("prompt.accepted", data, turn.id))
         return Sent("steered", turn.id, stored[-1].seq)
@@ -324,7 +214,7 @@ class Session:
         position = len(self.queue) + 1
         waiting = Prompt(prompt.id, new_id("t"), prompt.content, prompt.delivery, prompt.overrides)
         stored = await self._record(
-            _prompt_event("prompt.queued", waiting, position=position, overrides=prompt.overrides)
+            facts.prompt_event("prompt.queued", waiting, position=position, overrides=prompt.overrides)
         )
         self.queue.append(waiting)
         if self.turn is None:
@@ -343,7 +233,7 @@ class Session:
             "delivery": prompt.delivery,
         }
         if not goes_on:
-            accepted["item"] = _user_item(prompt.turn_id, prompt.content)
+            accepted["item"] = facts.user_item(prompt.turn_id, prompt.content)
         started = {"promptId": prompt.id, "model": model, "engine": "native", "parentTurnId": head}
         events = [
             *before,
@@ -351,7 +241,7 @@ class Session:
             NewEvent("turn.started", {k: v for k, v in started.items() if v is not None}, prompt.turn_id),
             NewEvent("chat.state", {"state": "running"}),
         ]
-        title = _title(prompt.content) if self.chat.title is None else None
+        title = facts.title(prompt.content) if self.chat.title is None else None
         if title:
             events.append(NewEvent("chat.renamed", {"title": title, "by": "sidecar"}))
         stored = await self._record(*events)
@@ -461,7 +351,7 @@ class Session:
         if known:
             return Sent("duplicate", known.turn_id, known.seq)
         if self.turn:
-            raise _busy()
+            raise facts.busy()
         old = await self._turn_to_retry(turn_id)
         prompt = Prompt(prompt_id, new_id("t"), [], "queue", overrides)
         if here:
@@ -533,12 +423,12 @@ class Session:
 
     async def _clear_queue(self) -> None:
         if self.queue:
-            await self._record(*[_removed(prompt) for prompt in self.queue])
+            await self._record(*[facts.removed(prompt) for prompt in self.queue])
             self.queue = []
 
     async def _pause(self, reason: str) -> None:
         if self.queue and not self.chat.queue_paused:
-            await self._record(_queue_event(True, reason))
+            await self._record(facts.queue_event(True, reason))
             self.chat = self.chat._replace(queue_paused=True)
 
     def _waiting(self, prompt_id: str, revision: int | None) -> tuple[int, Prompt]:
@@ -558,52 +448,6 @@ class Session:
     async def _first_words(self) -> str | None:
         _, page = await self._store.history(self.chat.id, after="turn.0", limit=1, max_bytes=1)
         items = page.turns[0].items if page.turns else []
-        return next((_title(item.content) for item in items if item.type == "user" and item.content), None)
-
-
-def _busy() -> Refused:
-    return Refused("turn_in_progress", "A turn is running in this chat", retryable=True, action="retry")
-
-
-def _user_item(turn_id: str, content: list[Block]) -> Item:
-    text = "".join(block.text or "" for block in content if block.type == "text")
-    at = now()
-    return Item(
-        id=new_id("i"),
-        turn_id=turn_id,
-        type="user",
-        status="completed",
-        started_at=at,
-        ended_at=at,
-        text=text,
-        content=content,
-    )
-
-
-def _prompt_event(type: str, prompt: Prompt, **more: Any) -> NewEvent:
-    data = {
-        "promptId": prompt.id,
-        "turnId": prompt.turn_id,
-        "delivery": prompt.delivery,
-        "content": prompt.content,
-    }
-    return NewEvent(type, {**data, **more})
-
-
-def _removed(prompt: Prompt) -> NewEvent:
-    return NewEvent("prompt.removed", {"promptId": prompt.id, "turnId": prompt.turn_id})
-
-
-def _queue_event(paused: bool, reason: str) -> NewEvent:
-    return NewEvent("queue.updated", {"paused": paused, "reason": reason})
-
-
-def _title(content: list[Block]) -> str | None:
-    """The first words of a prompt, as a person would shorten it."""
-    words = " ".join(block.text or "" for block in content if block.type == "text")[:400].split()
-    title = ""
-    for word in words:
-        if len(title) + len(word) > 60:
-            return (title or word[:60]).rstrip() + "…"
-        title += word + " "
-    return title.strip() or None
+        return next(
+            (facts.title(item.content) for item in items if item.type == "user" and item.content), None
+        )

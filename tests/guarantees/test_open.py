@@ -177,3 +177,20 @@ def test_another_project_rebinds_the_chat_and_keeps_its_thread(spawn: Spawner) -
     again = sidecar.call("chat/open", chatId="moving")
     assert (again["sessionId"], again["projectPath"]) == (first["sessionId"], str(new.resolve()))
     assert len(again["turns"]) == 1
+
+
+def test_a_refused_prompt_attaches_nothing(spawn: Spawner) -> None:
+    sidecar = spawn(model=play(spawn.folder))
+    sent = sidecar.say("slow", chatId="busy")
+    sidecar.call("chat/close", chatId="busy")
+    seen = len(sidecar.events(sent["sessionId"]))
+    assert (
+        sidecar.refused("prompt/send", chatId="busy", promptId="p", text="x", delivery="reject").code
+        == -32004
+    )
+    assert sidecar.refused("turn/retry", chatId="busy", promptId="p").code == -32004
+    watcher = spawn()
+    watcher.call("chat/open", chatId="busy", after="start")
+    watcher.wait_turn(sent["sessionId"], sent["turnId"])
+    sidecar.call("ping")
+    assert len(sidecar.events(sent["sessionId"])) == seen

@@ -17,7 +17,7 @@ ENDS = {"message.completed": "message", "thought.completed": "thought", "tool.en
 MAX_VIOLATIONS = 10
 """One broken rule often breaks it for each event that follows; the first ones tell the story."""
 
-_OPENING = {"chat/open", "prompt/send", "turn/retry"}
+_OPENING = {"chat/open", "prompt/send", "prompt/resume", "turn/retry"}
 
 
 @dataclass
@@ -32,9 +32,9 @@ class Streaming:
 class Attachment:
     """What a connection must see of one chat from the moment that it is attached."""
 
-    epoch: str
+    epoch: str | None
     last: int | None
-    """None where the contract does not say which seq comes first."""
+    """None, both, where the answer that attached it does not say what comes first."""
     started: set[str] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)
     items: dict[str, Streaming] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class Referee:
         elif method in _OPENING and session not in self._attached:
             if method == "chat/open":
                 self._offence(f"{session}: attached to a chat that was not open here")
-            self._attached[session] = Attachment(result["epoch"], None)
+            self._attached[session] = Attachment(result.get("epoch"), None)
         elif method == "chat/close":
             self._attached.pop(session, None)
         elif method == "turn/cancel" and result["outcome"] == "cancelled" and session in self._attached:
@@ -114,7 +114,7 @@ class Referee:
         first: int = event.get("from") or event["seq"]
         if seen is None:
             return self._offence(f"an event of a chat that is not open here: {event!r:.300}")
-        if event["epoch"] != seen.epoch:
+        if event["epoch"] != (seen.epoch or event["epoch"]):
             self._offence(f"epoch {event['epoch']} in a stream of {seen.epoch}")
         if seen.last is not None and first != seen.last + 1:
             kind = "gap" if first > seen.last else "doubled"

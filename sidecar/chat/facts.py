@@ -1,0 +1,62 @@
+"""Facts of a chat as events and items: how each is made, in one place. Pure, but for new ids and the clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..model.chats import Prompt
+from ..model.content import Block, Item
+from ..model.events import NewEvent
+from ..model.failures import Refused
+from .running import new_id, now
+
+TITLE_CHARACTERS = 60
+"""One line in a sidebar."""
+
+
+def busy() -> Refused:
+    return Refused("turn_in_progress", "A turn is running in this chat", retryable=True, action="retry")
+
+
+def user_item(turn_id: str, content: list[Block]) -> Item:
+    text = "".join(block.text or "" for block in content if block.type == "text")
+    at = now()
+    return Item(
+        id=new_id("i"),
+        turn_id=turn_id,
+        type="user",
+        status="completed",
+        started_at=at,
+        ended_at=at,
+        text=text,
+        content=content,
+    )
+
+
+def prompt_event(type: str, prompt: Prompt, **more: Any) -> NewEvent:
+    data = {
+        "promptId": prompt.id,
+        "turnId": prompt.turn_id,
+        "delivery": prompt.delivery,
+        "content": prompt.content,
+    }
+    return NewEvent(type, {**data, **more})
+
+
+def removed(prompt: Prompt) -> NewEvent:
+    return NewEvent("prompt.removed", {"promptId": prompt.id, "turnId": prompt.turn_id})
+
+
+def queue_event(paused: bool, reason: str) -> NewEvent:
+    return NewEvent("queue.updated", {"paused": paused, "reason": reason})
+
+
+def title(content: list[Block]) -> str | None:
+    """The first words of a prompt, as a person would shorten it."""
+    words = " ".join(block.text or "" for block in content if block.type == "text")[:400].split()
+    line = ""
+    for word in words:
+        if len(line) + len(word) > TITLE_CHARACTERS:
+            return (line or word[:TITLE_CHARACTERS]).rstrip() + "…"
+        line += word + " "
+    return line.strip() or None

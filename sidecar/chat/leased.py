@@ -1,0 +1,132 @@
+"""A chat that this process may write to when it holds the lease: its state in memory, kept true to the journal.
+
+While the lease is held, memory is what the journal says. Without it another process may have moved the chat on,
+which a commit notices (`Stale`) and which is then read anew. What a dead owner left open is closed first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from ..model.chats import Chat, Prompt
+from ..model.events import NewEvent, StoredEvent
+from ..providers.registry import Registry
+from ..store.leases import LeaseHeld, Unclosed
+from ..store.store import Stale, Store
+from . import closure, config, identity
+from .recorder import Recorder
+from .running import RunningTurn
+
+CLOSING_WAIT_S = 3.0
+"""How long a write waits for an owner that has said that it is leaving."""
+
+DYING_WAIT_S = 0.1
+"""A killed process takes a moment to be gone; only then may its chat be taken over."""
+
+T = TypeVar("T")
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What every session of this process shares."""
+
+    store: Store
+    tasks: TaskGroup
+    providers: Registry
+    defaults: Callable[[str | None], dict[str, Any]]
+    client: Callable[[], str]
+
+
+class LeasedChat:
+    def __init__(self, around: Surroundings, chat: Chat, queue: list[Prompt]) -> None:
+        self._around = around
+        self._store = around.store
+        self.chat = chat
+        self.queue = queue
+        self.turn: RunningTurn | None = None
+        self.lock = anyio.Lock()
+        self.recorder = Recorder(around.store, chat.id, chat.last_seq, around.tasks, around.client)
+        self.deleted = False
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What is in force for this chat now."""
+        project = self.chat.project_path
+        return config.effective(self._around.defaults(project), self.chat.config, project)
+
+    @property
+    def holds_lease(self) -> bool:
+        return self.recorder.generation is not None
+
+    async def events_after(self, seq: int, limit: int, max_bytes: int) -> list[StoredEvent]:
+        return await self._store.events_after(self.chat.id, seq, limit, max_bytes)
+
+    async def read_events(
+        self, epoch: str, seq: int, limit: int, max_bytes: int
+    ) -> tuple[Chat, list[StoredEvent]]:
+        """Stored events behind a cursor, and the chat as it was when they were read."""
+        return await self._store.read_events(self.chat.id, epoch, seq, limit, max_bytes)
+
+    async def refresh(self, *, keep_lease: bool = False) -> None:
+        """Read the chat anew, as another process may have left it."""
+        if not keep_lease:
+            self.recorder.generation = None
+        snapshot = await self._store.snapshot(self.chat.id, 0, 0)
+        self.chat, self.queue = snapshot.chat, snapshot.queue
+        self.recorder.moved(snapshot.chat.last_seq)
+
+    async def close_crash(self) -> closure.Closure:
+        """Take the chat over from a dead owner and end what it left open."""
+        self.recorder.generation = await self._store.take_lease(self.chat.id, self._around.client())
+        await self.refresh(keep_lease=True)
+        turn = await self._store.running_turn(self.chat.id)
+        closed = closure.close(turn, self.chat.state, bool(self.queue) and not self.chat.queue_paused)
+        if closed.events:
+            await self.recorder.record(*closed.events)
+        await self._release_if_idle()
+        await self.refresh(keep_lease=True)
+        return closed
+
+    def gone(self) -> None:
+        """The chat was purged, here or by another process."""
+        self.deleted = True
+        self.recorder.feed.close()
+
+    async def _changing(self, change: Callable[[], Awaitable[T]]) -> T:
+        """Run a change under the lock, again from its start when another process was faster."""
+        start = anyio.current_time()
+        async with self.lock:
+            while True:
+                if self.deleted:
+                    raise identity.deleted(self.chat.key.session_id)
+                try:
+                    return await change()
+                except Stale:
+                    await self.refresh()
+                except Unclosed:
+                    await self.close_crash()
+                except LeaseHeld as held:
+                    patience = CLOSING_WAIT_S if held.lease.closing else DYING_WAIT_S
+                    if anyio.current_time() - start > patience:
+                        raise
+                    await anyio.sleep(DYING_WAIT_S / 4)
+
+    async def _record(self, *events: NewEvent) -> list[StoredEvent]:
+        return await self.recorder.record(*events)
+
+    async def _check_writable(self) -> None:
+        """Raise LeaseHeld when another live process writes to this chat, also when nothing is to be written now."""
+        if not self.holds_lease:
+            lease = (await self._store.snapshot(self.chat.id, 0, 0)).lease
+            if lease and self._store.other_holder(lease):
+                raise LeaseHeld(lease)
+
+    async def _release_if_idle(self) -> None:
+        generation = self.recorder.generation
+        if self.turn is None and not self.queue and generation is not None:
+            self.recorder.generation = None
+            await self._store.release_lease(self.chat.id, generation)
