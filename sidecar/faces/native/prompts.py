@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import anyio
 import msgspec
@@ -14,9 +15,9 @@ from ...chat import content
 from ...chat.chats import Chats
 from ...chat.session import Incoming, Sent, Session
 from ...model.content import Block
-from ...model.failures import invalid
+from ...model.failures import Failure, invalid
 from ...rpc.dispatch import Handler
-from .attachments import Attachment, Attachments
+from .attachments import Attachments
 from .wire import address_of, block_of, chat_ref, queue_to_wire, text_block
 
 MAX_PROMPT_ID = 512
@@ -44,24 +45,22 @@ class PromptHandlers:
         with anyio.CancelScope(shield=True):
             blocks = await _content(chats, params)
             session = await chats.for_prompt(address_of(params))
-            self._hold(call, session)
-            sent = await session.send(
-                Incoming(
-                    id=params.prompt_id,
-                    content=blocks,
-                    delivery=params.delivery,
-                    expect_turn_id=params.expect_turn_id,
-                    replace=params.replace.turn_id if params.replace else None,
-                    overrides=_overrides(params.overrides),
-                )
+            prompt = Incoming(
+                id=params.prompt_id,
+                content=blocks,
+                delivery=params.delivery,
+                expect_turn_id=params.expect_turn_id,
+                replace=params.replace.turn_id if params.replace else None,
+                overrides=_overrides(params.overrides),
             )
+            with self._following(call, session):
+                sent = await session.send(prompt)
         return _sent(session, sent)
 
     async def _retry(self, call: Call, params: m.TurnRetryParams) -> m.PromptSendResult:
         _check_prompt_id(params.prompt_id)
         session = await (await self._ready()).known(address_of(params))
-        self._hold(call, session)
-        with anyio.CancelScope(shield=True):
+        with anyio.CancelScope(shield=True), self._following(call, session):
             sent = await session.retry(
                 params.prompt_id, params.turn_id, params.from_ == "here", _overrides(params.overrides)
             )
@@ -97,20 +96,26 @@ class PromptHandlers:
 
     async def _resume(self, call: Call, params: Key) -> m.QueueResult:
         session = await (await self._ready()).known(address_of(params))
-        self._hold(call, session)
-        with anyio.CancelScope(shield=True):
+        with anyio.CancelScope(shield=True), self._following(call, session):
             await session.resume_queue()
         return _queue(session)
 
-    def _hold(self, call: Call, session: Session) -> Attachment:
-        """Follow the chat if it is not followed yet, and keep its events behind the answer of this call."""
+    @contextmanager
+    def _following(self, call: Call, session: Session) -> Iterator[None]:
+        """Follow the chat from here on, its events behind the answer of this call; not when the call is refused."""
         attachment = self._attachments.get(session)
+        new = attachment is None
         if attachment is None:
             attachment = self._attachments.attach(session, session.chat.epoch, session.recorder.feed.last_seq)
         else:
             attachment.hold()
         call.after_answer(attachment.release)
-        return attachment
+        try:
+            yield
+        except Failure:
+            if new:
+                self._attachments.detach(session.chat.key.session_id)
+            raise
 
 
 async def _content(chats: Chats, params: m.PromptSendParams) -> list[Block]:
