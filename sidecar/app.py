@@ -243,8 +243,10 @@ class House:
         """Have the database open by the time that the first chat is asked for."""
         try:
             await self._ready()
-        except Failure as failure:
+        except StorageFailed as failure:
             logger.warning("the database cannot be opened", extra={"error": failure.message})
+        except Failure as failure:
+            logger.info("not opened", extra={"error": failure.message})
 
     async def _ready(self) -> Chats:
         """The chats, once the database is open; while it cannot be opened, why."""
@@ -296,7 +298,8 @@ class House:
         )
         self._tasks.start_soon(watch.run)
         self._tasks.start_soon(watch.renew)
-        self._status("storage", {"state": "ready"})
+        purged = await chats.purge_idle(settings.session.retention_days)
+        self._status("storage", {"state": "ready", "purged": purged} if purged else {"state": "ready"})
         return chats
 
     def _defaults(self, project: str | None) -> dict[str, Any]:

@@ -10,15 +10,19 @@ import anyio
 
 from ..model.chats import Chat, ChatKey, Hit, Lease, Page, Statistics
 from ..model.failures import Refused
+from ..store.leases import LeaseHeld
 from ..store.store import Snapshot, Store
 from ..store.turns import TurnPage
 from . import config, identity
 from .closure import Closure
 from .identity import Address
 from .leased import Surroundings
+from .running import now
 from .session import Session
 
 logger = logging.getLogger(__name__)
+
+DAY_MS = 24 * 3600 * 1000
 
 
 class Opened(NamedTuple):
@@ -106,8 +110,8 @@ class Chats:
         """The chat as of now."""
         snapshot = await self.store.snapshot(session.chat.id, turns, max_bytes)
         held = self.store.other_holder(snapshot.lease) is not None
-        if not session.holds_lease:
-            session.recorder.feed.moved(max(snapshot.chat.last_seq, session.recorder.feed.last_seq))
+        if not session.holds_lease and not session.recorder.busy:
+            session.adopt(snapshot)
         return View(snapshot, snapshot.lease if held else None)
 
     async def delete(self, address: Address, detach: Callable[[str], object]) -> tuple[str, bool]:
@@ -125,6 +129,20 @@ class Chats:
             detach(session_id)
             self.forget(session_id)
             return session_id, True
+
+    async def purge_idle(self, days: int) -> int:
+        """Purge the chats in which nothing has happened for so many days, and say how many; 0 days keeps all."""
+        if not days:
+            return 0
+        purged = 0
+        for id in await self.store.idle_since(now() - days * DAY_MS):
+            try:
+                await self.store.delete(id)
+                purged += 1
+            except LeaseHeld:
+                logger.info("an idle chat is in use elsewhere and stays")
+        await self.store.sweep_blobs()
+        return purged
 
     def forget(self, session_id: str) -> None:
         """The chat is gone: whoever follows it is told."""

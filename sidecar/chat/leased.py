@@ -17,7 +17,7 @@ from ..model.chats import Chat, Prompt
 from ..model.events import NewEvent, StoredEvent
 from ..providers.registry import Registry
 from ..store.leases import LeaseHeld, Unclosed
-from ..store.store import Stale, Store
+from ..store.store import Snapshot, Stale, Store
 from . import closure, config, identity
 from .recorder import Recorder
 from .running import RunningTurn
@@ -75,9 +75,17 @@ class LeasedChat:
         """Read the chat anew, as another process may have left it."""
         if not keep_lease:
             self.recorder.generation = None
-        snapshot = await self._store.snapshot(self.chat.id, 0, 0)
+        self.adopt(await self._store.snapshot(self.chat.id, 0, 0))
+
+    def adopt(self, snapshot: Snapshot) -> None:
+        """Take over what was read from the store, by one who is not writing."""
         self.chat, self.queue = snapshot.chat, snapshot.queue
         self.recorder.moved(snapshot.chat.last_seq)
+
+    async def look(self) -> None:
+        """Be up to date without holding the lease; while it is held, memory is."""
+        if not self.holds_lease and not self.recorder.busy:
+            await self.refresh()
 
     async def close_crash(self) -> closure.Closure:
         """Take the chat over from a dead owner and end what it left open."""

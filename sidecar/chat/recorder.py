@@ -76,6 +76,11 @@ class Recorder:
         while self._flushing or self._batch.entries:
             await self._batch.settled.wait()
 
+    @property
+    def busy(self) -> bool:
+        """Whether a commit is under way or waits."""
+        return self._flushing
+
     def forget_failure(self) -> None:
         """The turn whose events could not be kept has been told."""
         self._failure = None

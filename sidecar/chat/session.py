@@ -71,6 +71,7 @@ class Session(LeasedChat):
 
     async def edit(self, prompt_id: str, content: list[Block], revision: int | None) -> None:
         async def change() -> None:
+            await self.look()
             place, prompt = self._waiting(prompt_id, revision)
             edited = prompt._replace(content=content, revision=prompt.revision + 1)
             await self._record(facts.prompt_event("prompt.edited", edited, revision=edited.revision))
@@ -80,6 +81,7 @@ class Session(LeasedChat):
 
     async def remove(self, prompt_id: str, revision: int | None) -> None:
         async def change() -> None:
+            await self.look()
             place, prompt = self._waiting(prompt_id, revision)
             await self._record(facts.removed(prompt))
             del self.queue[place]
@@ -90,6 +92,7 @@ class Session(LeasedChat):
     async def resume_queue(self) -> None:
         async def change() -> None:
             await self._check_writable()
+            await self.look()
             if self.chat.queue_paused:
                 await self._record(facts.queue_event(False, "resumed"))
                 self.chat = self.chat._replace(queue_paused=False)
@@ -352,6 +355,7 @@ class Session(LeasedChat):
             return Sent("duplicate", known.turn_id, known.seq)
         if self.turn:
             raise facts.busy()
+        await self.look()
         old = await self._turn_to_retry(turn_id)
         prompt = Prompt(prompt_id, new_id("t"), [], "queue", overrides)
         if here:

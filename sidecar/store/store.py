@@ -98,6 +98,11 @@ class Store:
         await self._db.write(job)
         await self._db.exclusively(_checkpoint)
 
+    async def idle_since(self, ts: int) -> list[int]:
+        """The chats in which nothing has happened since then."""
+        query = "SELECT id FROM chats WHERE deleted = 0 AND last_activity < ?"
+        return await self._db.read(lambda db: [id for (id,) in db.execute(query, (ts,))])
+
     async def archive(self, chat: int, archived: bool) -> None:
         await self._db.write(lambda db: chats.archive(db, chat, archived))
 

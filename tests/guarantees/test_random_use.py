@@ -29,9 +29,11 @@ class Walk:
     pair: list[Sidecar]
     turns: list[str] = field(default_factory=lambda: ["never"])
     prompts: int = 0
+    place: int = 0
 
     def step(self) -> None:
-        sidecar, chat = self.rng.choice(self.pair), self.rng.choice(CHATS)
+        self.place, chat = self.rng.randrange(len(self.pair)), self.rng.choice(CHATS)
+        sidecar = self.pair[self.place]
         method, params = self.rng.choice(
             [self._send, self._send, self._send, self._turn, self._queue, self._chat]
         )()
@@ -43,7 +45,7 @@ class Walk:
 
     def _prompt(self) -> str:
         self.prompts += self.rng.random() < 0.9
-        return f"p{self.prompts}"
+        return f"p{self.place} {self.prompts}"
 
     def _send(self) -> tuple[str, Json]:
         params: Json = {
@@ -63,7 +65,7 @@ class Walk:
         return "turn/retry", {"promptId": self._prompt(), "from": self.rng.choice(["start", "here"]), **named}
 
     def _queue(self) -> tuple[str, Json]:
-        prompt = f"p{self.rng.randint(0, self.prompts)}"
+        prompt = f"p{self.place} {self.rng.randint(0, self.prompts)}"
         choices: list[tuple[str, Json]] = [
             ("prompt/edit", {"promptId": prompt, "content": [{"type": "text", "text": "edited"}]}),
             ("prompt/remove", {"promptId": prompt}),

@@ -48,7 +48,7 @@ class Referee:
         self.violations: list[str] = []
         self.lenient = False
         self._asked: dict[str | int, str] = {}
-        self._prompts: dict[str, list[str | int]] = {}
+        self._prompts: dict[tuple[str, str], list[str | int]] = {}
         self._answered: set[str | int] = set()
         self._attached: dict[str, Attachment] = {}
 
@@ -58,8 +58,8 @@ class Referee:
 
     def asked(self, id: str | int, method: str, params: Json) -> None:
         self._asked[id] = method
-        if isinstance(params, dict) and isinstance(params.get("promptId"), str):
-            self._prompts.setdefault(params["promptId"], []).append(id)
+        if isinstance(params.get("promptId"), str) and isinstance(params.get("chatId"), str):
+            self._prompts.setdefault((params["chatId"], params["promptId"]), []).append(id)
 
     def received(self, message: Any) -> None:
         """Take one frame, already parsed as JSON."""
@@ -134,7 +134,7 @@ class Referee:
         if event["type"] not in ("prompt.accepted", "prompt.queued"):
             return
         prompt = event["data"]["promptId"]
-        asks = self._prompts.get(prompt, [])
+        asks = self._prompts.get((event["chatId"], prompt), [])
         if asks and not self._answered.intersection(asks):
             self._offence(f"{event['type']} of {prompt} before the answer to its prompt/send")
 

@@ -15,8 +15,8 @@ def losses(seen: dict[str, list[Json]], journals: dict[str, list[Json]]) -> list
     for session, events in seen.items():
         stored = {event["seq"]: event for event in journals[session]}
         lost += [f"{session}: {event}" for event in plain(events) if stored.get(event["seq"]) != event]
-        kept = _spoken(journals[session])
-        said = _spoken(events).items()
+        kept = {item: "".join(texts) for item, texts in _spoken(journals[session]).items()}
+        said = [(item, text) for item, texts in _spoken(events).items() for text in texts]
         lost += [f"{session}: {item}: {text!r}" for item, text in said if text not in kept.get(item, "")]
     return lost
 
@@ -32,10 +32,16 @@ def broken_rules(session: str, journal: list[Json]) -> list[str]:
     return referee.finish(all_answered=True, all_ended=True) + twice
 
 
-def _spoken(events: list[Json]) -> dict[str, str]:
-    """The text of each item, as its deltas have it."""
-    texts: dict[str, str] = {}
+def _spoken(events: list[Json]) -> dict[str, list[str]]:
+    """What each item said, a text for each stretch of deltas that follow one another without a gap."""
+    texts: dict[str, list[str]] = {}
+    ends: dict[str, int] = {}
     for event in events:
         if event["type"].endswith(".delta"):
-            texts[event["data"]["itemId"]] = texts.get(event["data"]["itemId"], "") + event["data"]["text"]
+            item, text = event["data"]["itemId"], event["data"]["text"]
+            first: int = event.get("from") or event["seq"]
+            if ends.get(item) != first - 1:
+                texts.setdefault(item, []).append("")
+            texts[item][-1] += text
+            ends[item] = event["seq"]
     return texts

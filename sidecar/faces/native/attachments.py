@@ -62,11 +62,12 @@ class Attachment:
                 await feed.wait(self.cursor)
                 await self._free.wait()
                 await self._wire.room()
-                if feed.closed:
+                if feed.closed and not self._scope.cancel_called:
                     self._send(_deletion(self.cursor))
                     return
                 events = await self._next()
-                if not self._holds:
+                # A task that was about to run when its scope was cancelled gets here once more.
+                if not self._holds and not self._scope.cancel_called:
                     await self._send_all(events)
 
     async def _next(self) -> list[StoredEvent]:

@@ -78,7 +78,10 @@ class PromptHandlers:
         )
 
     async def _list(self, call: Call, params: Key) -> m.QueueResult:
-        return _queue(await (await self._ready()).known(address_of(params)))
+        session = await (await self._ready()).known(address_of(params))
+        async with session.lock:
+            await session.look()
+        return _queue(session)
 
     async def _edit(self, call: Call, params: m.PromptEditParams) -> m.QueueResult:
         chats = await self._ready()
