@@ -15,6 +15,7 @@ from tests.support import processes
 from tests.support.scripts import play
 from tests.support.sidecar import EXIT_WITHIN, Sidecar
 from tests.support.spawner import COMMAND, Spawner
+from tests.support.verdict import broken_rules
 
 HELLO = (
     b'{"jsonrpc":"2.0","id":1,"method":"initialize",'
@@ -120,6 +121,17 @@ def test_a_parent_that_dies_takes_its_sidecar_along(spawn: Spawner) -> None:
             pass
         middle.kill()
         assert processes.wait_until_gone(pid, EXIT_WITHIN)
+
+
+@pytest.mark.parametrize("turns", [1, 4, 9])
+def test_leaving_while_a_queue_runs_leaves_no_turn_open(spawn: Spawner, turns: int) -> None:
+    sidecar = spawn()
+    ids = [sidecar.ask("prompt/send", chatId="c", promptId=f"p{n}", text="hello") for n in range(100)]
+    session = sidecar.result(ids[0])["sessionId"]
+    sidecar.wait_until(lambda: len(sidecar.events(session, "turn.ended")) >= turns, 10, "turns")
+    sidecar.close_stdin()
+    assert sidecar.wait(EXIT_WITHIN) == 0
+    assert broken_rules(session, spawn().journal(session)) == []
 
 
 def test_frames_before_eof_are_all_answered(spawn: Spawner) -> None:
