@@ -98,15 +98,20 @@ class Terminal:
     def enter(self, text: str) -> None:
         self.type(text + "\r")
 
-    def interrupt(self) -> None:
-        """Ctrl-C, through the terminal's line discipline.
+    def interrupt(self, text: str) -> None:
+        """Ctrl-C, through the terminal's line discipline, and wait for `text`.
 
-        A space follows: an interrupt that comes between printing the prompt and waiting for a key is noticed
-        by Python's `input` only with the next key, which a user would press and a busy machine does not.
+        Spaces follow while it does not come: an interrupt between printing the prompt and waiting for a key is
+        noticed by Python's `input` only with the next key, which a user would press and a busy machine does not.
         """
         self.type("\x03")
-        if not select.select([self._fd], [], [], 1.0)[0]:
-            self.type(" ")
+        deadline = time.monotonic() + PATIENCE
+        while self.seen.find(text, self._mark) < 0:
+            if select.select([self._fd], [], [], 0.5)[0]:
+                assert self._read(deadline), f"{text!r} did not come: {self.seen[self._mark :]!r}"
+            else:
+                self.type(" ")
+        self.wait_for(text)
 
     def wait_for(self, text: str) -> str:
         """Read on until `text` appears after what was waited for before; returns what came in between."""

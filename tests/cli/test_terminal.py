@@ -57,15 +57,13 @@ def test_ctrl_c_cancels_the_answer_and_a_second_one_leaves(slow: Shell) -> None:
         screen.enter("count")
         screen.wait_for("started")
         screen.wait_for("more")
-        screen.interrupt()
-        screen.wait_for("cancelled")
+        screen.interrupt("cancelled")
         screen.wait_for("> ")
         screen.enter("still there?")
         screen.wait_for("still there?\n")
         screen.wait_for("still there?")
         screen.wait_for("> ")
-        screen.interrupt()
-        screen.wait_for(LEAVING + "tab-7")
+        screen.interrupt(LEAVING + "tab-7")
         assert screen.leave_code() == 0
     assert "cancelled" in slow.output("show", "tab-7")
 
@@ -73,8 +71,7 @@ def test_ctrl_c_cancels_the_answer_and_a_second_one_leaves(slow: Shell) -> None:
 def test_ctrl_c_on_a_single_question_ends_with_130(slow: Shell) -> None:
     with slow.terminal("chat", "count") as screen:
         screen.wait_for("more")
-        screen.interrupt()
-        screen.wait_for("cancelled")
+        screen.interrupt("cancelled")
         assert screen.leave_code() == 130
 
 
