@@ -291,7 +291,9 @@ class House:
         await store.open(self._tasks, lambda state: self._status("storage", {"state": state}))
         self._store = store
         self._trusted = await store.trusted_projects()
-        around = Surroundings(store, self._tasks, self._providers, self._defaults, lambda: self._client)
+        around = Surroundings(
+            store, self._tasks, self._providers, self._defaults, lambda: self._client, self._model_titles
+        )
         chats = Chats(around, settings.chat_id)
         watch = Watch(
             chats, lambda id, change: self._status("chats.changed", {"sessionId": id, "change": change})
@@ -314,6 +316,9 @@ class House:
             "mode": settings.mode,
             "maxSteps": settings.session.max_steps,
         }
+
+    def _model_titles(self, project: str | None) -> bool:
+        return self.settings(project).titles == "model"
 
     async def _shut_down(self, grace_ms: int) -> m.ShutdownResult:
         chats = self._chats

@@ -10,9 +10,6 @@ from ..model.events import NewEvent
 from ..model.failures import Refused
 from .running import new_id, now
 
-TITLE_CHARACTERS = 60
-"""One line in a sidebar."""
-
 
 def busy() -> Refused:
     return Refused("turn_in_progress", "A turn is running in this chat", retryable=True, action="retry")
@@ -49,14 +46,3 @@ def removed(prompt: Prompt) -> NewEvent:
 
 def queue_event(paused: bool, reason: str) -> NewEvent:
     return NewEvent("queue.updated", {"paused": paused, "reason": reason})
-
-
-def title(content: list[Block]) -> str | None:
-    """The first words of a prompt, as a person would shorten it."""
-    words = " ".join(block.text or "" for block in content if block.type == "text")[:400].split()
-    line = ""
-    for word in words:
-        if len(line) + len(word) > TITLE_CHARACTERS:
-            return (line or word[:TITLE_CHARACTERS]).rstrip() + "…"
-        line += word + " "
-    return line.strip() or None

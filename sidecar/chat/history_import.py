@@ -13,8 +13,8 @@ from ..model.chats import Chat
 from ..model.content import Block, Item, Turn, Usage
 from ..model.events import NewEvent
 from ..model.failures import Refused
-from .facts import title
 from .running import new_id, now, turn_ended
+from .titles import first_words
 
 _TERMINAL = {"message": "message.completed", "thought": "thought.completed"}
 
@@ -207,7 +207,7 @@ def _renumbered(turns: list[Turn]) -> list[Turn]:
 
 def _first_words(turns: list[Turn]) -> str | None:
     said = (item.content for turn in turns for item in turn.items if item.type == "user" and item.content)
-    return title(next(said, []))
+    return first_words(next(said, []))
 
 
 def _timestamp(ts: int | float | str | None) -> int | None:

@@ -39,6 +39,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     providers: Registry
     defaults: Callable[[str | None], dict[str, Any]]
     client: Callable[[], str]
+    model_titles: Callable[[str | None], bool]
 
 
 class LeasedChat:

@@ -19,7 +19,7 @@ from ..model.events import NewEvent
 from ..model.failures import Failure, Refused, StorageFailed, invalid
 from ..store.leases import LeaseHeld, LeaseLost, Unclosed
 from ..store.turns import unknown_turn
-from . import config, facts
+from . import config, facts, titles
 from .leased import LeasedChat
 from .messages import messages_of
 from .running import RunningTurn, new_id, turn_ended
@@ -115,13 +115,14 @@ class Session(LeasedChat):
         await turn.done.wait()
         return Cancelled("already_ended" if ended_before else "cancelled", turn.end_seq)
 
-    async def rename(self, title: str | None) -> int:
+    async def rename(self, title: str | None, by: str = "user") -> int:
         """Set the title, or let the chat's first words be it again."""
 
         async def change() -> int:
-            chosen, by = (title, "user") if title is not None else (await self._first_words(), "sidecar")
-            stored = await self._record(NewEvent("chat.renamed", {"title": chosen, "by": by}))
-            self.chat = self.chat._replace(title=chosen, title_by=by)
+            chosen = title if title is not None else await self._first_words()
+            namer = by if title is not None else "sidecar"
+            stored = await self._record(NewEvent("chat.renamed", {"title": chosen, "by": namer}))
+            self.chat = self.chat._replace(title=chosen, title_by=namer)
             await self._release_if_idle()
             return stored[-1].seq
 
@@ -244,7 +245,7 @@ class Session(LeasedChat):
             NewEvent("turn.started", {k: v for k, v in started.items() if v is not None}, prompt.turn_id),
             NewEvent("chat.state", {"state": "running"}),
         ]
-        title = facts.title(prompt.content) if self.chat.title is None else None
+        title = titles.first_words(prompt.content) if self.chat.title is None else None
         if title:
             events.append(NewEvent("chat.renamed", {"title": title, "by": "sidecar"}))
         stored = await self._record(*events)
@@ -316,6 +317,12 @@ class Session(LeasedChat):
         turn.end_seq = stored[-2].seq
         self.chat = self.chat._replace(state="idle", usage=self.chat.usage.plus(turn.usage))
         self._ended(turn)
+        if (
+            self.chat.turns == 1
+            and reason == "end_turn"
+            and self._around.model_titles(self.chat.project_path)
+        ):
+            self._around.tasks.start_soon(self._name_by_model, turn.id)
 
     async def _yield_to_new_owner(self, turn: RunningTurn) -> None:
         """Another process took the chat over and has written this turn's end; here it is a reader's now."""
@@ -323,6 +330,21 @@ class Session(LeasedChat):
         await self.refresh()
         turn.end_seq = self.recorder.last_seq
         self._ended(turn)
+
+    async def _name_by_model(self, turn_id: str) -> None:
+        """Ask the model for a title after the first turn, unless the user has given one."""
+        try:
+            turn = await self._store.turn(self.chat.id, turn_id)
+            if turn is None or self.chat.title_by == "user":
+                return
+            provider, name = self._around.providers.resolve(turn.model)
+            title = await titles.ask_model(
+                provider, name, "\n\n".join(item.text or "" for item in turn.items)
+            )
+            if title and self.chat.title_by != "user":
+                await self.rename(title, by="sidecar")
+        except Failure as failure:
+            logger.info("no title from the model", extra={"error": failure.message})
 
     def _ended(self, turn: RunningTurn) -> None:
         self.turn = None
@@ -453,5 +475,5 @@ class Session(LeasedChat):
         _, page = await self._store.history(self.chat.id, after="turn.0", limit=1, max_bytes=1)
         items = page.turns[0].items if page.turns else []
         return next(
-            (facts.title(item.content) for item in items if item.type == "user" and item.content), None
+            (titles.first_words(item.content) for item in items if item.type == "user" and item.content), None
         )

@@ -1,0 +1,79 @@
+"""The one writer: whole transactions, shared by those who wait, and never left open."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from sidecar.model.failures import Refused, StorageFailed
+from sidecar.store.database import Database
+from sidecar.store.sqlite import Connection
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    async with anyio.create_task_group() as tasks:
+        made = Database(str(tmp_path / "test.db"), 1.0)
+        await made.open(tasks)
+        await made.write(lambda db: db.execute("CREATE TABLE kept (n)") and None)
+        yield made
+        await made.close()
+
+
+def _keep(n: int) -> Callable[[Connection], object]:
+    return lambda db: db.execute("INSERT INTO kept VALUES (?)", (n,)) and None
+
+
+async def _kept(database: Database) -> list[int]:
+    return await database.read(lambda db: [n for (n,) in db.execute("SELECT n FROM kept ORDER BY n")])
+
+
+async def test_jobs_that_wait_share_a_transaction(database: Database) -> None:
+    statements: list[str] = []
+    await database.exclusively(lambda db: db.set_trace_callback(statements.append))
+    async with anyio.create_task_group() as tasks:
+        for n in range(20):
+            tasks.start_soon(database.write, _keep(n))
+    assert await _kept(database) == list(range(20))
+    assert statements.count("COMMIT") <= 2
+
+
+async def test_a_job_that_fails_is_undone_alone(database: Database) -> None:
+    def bad(db: Connection) -> None:
+        db.execute("INSERT INTO kept VALUES (99)")
+        raise Refused("not_found", "no")
+
+    async def attempt() -> None:
+        with pytest.raises(Refused):
+            await database.write(bad)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(database.write, _keep(1))
+        tasks.start_soon(attempt)
+        tasks.start_soon(database.write, _keep(2))
+    assert await _kept(database) == [1, 2]
+
+
+async def test_a_cancelled_caller_leaves_no_transaction_open(database: Database) -> None:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(database.write, _keep(1))
+        await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
+    await database.write(lambda db: db.execute("INSERT INTO kept VALUES (2)") and None)
+    assert 2 in await _kept(database)
+
+
+async def test_an_error_of_sqlite_is_a_storage_failure(database: Database) -> None:
+    with pytest.raises(StorageFailed) as failed:
+        await database.write(lambda db: db.execute("INSERT INTO nowhere VALUES (1)") and None)
+    assert (failed.value.name, failed.value.reason) == ("storage", "io")
+
+
+async def test_the_reader_cannot_write(database: Database) -> None:
+    with pytest.raises(StorageFailed):
+        await database.read(lambda db: db.execute("INSERT INTO kept VALUES (1)") and None)
+    assert await _kept(database) == []

@@ -1,0 +1,89 @@
+"""Migrations and the private file, tested from a blank database, from an older shape, and from a newer one."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sidecar.model.failures import StorageFailed
+from sidecar.store.opening import Migration, known_migrations, migrate, prepare_file
+from sidecar.store.sqlite import Connection, connect
+
+
+@pytest.fixture
+def db() -> Iterator[Connection]:
+    connection = connect(":memory:", isolation_level=None)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def steps(tmp_path: Path) -> list[Migration]:
+    first, second = tmp_path / "0001_one.sql", tmp_path / "0002_two.sql"
+    first.write_text("CREATE TABLE one (a);\nINSERT INTO one VALUES (1);\n")
+    second.write_text("ALTER TABLE one ADD COLUMN b DEFAULT 7;\n")
+    return [Migration(1, first), Migration(2, second)]
+
+
+def _version(db: Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def test_a_blank_database_gets_every_table_and_says_nothing(db: Connection) -> None:
+    said: list[str] = []
+    migrate(db, known_migrations(), said.append)
+    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert {"events", "chats", "turns", "prompts", "leases", "blobs", "messages", "words"} <= tables
+    assert (_version(db), said) == (known_migrations()[-1].version, [])
+
+
+def test_an_older_shape_is_brought_up_to_date_and_announced(db: Connection, steps: list[Migration]) -> None:
+    said: list[str] = []
+    migrate(db, steps[:1], said.append)
+    migrate(db, steps, said.append)
+    assert db.execute("SELECT * FROM one").fetchall() == [(1, 7)]
+    assert (_version(db), said) == (2, ["migrating"])
+
+
+def test_a_migration_that_fails_leaves_the_old_shape(db: Connection, steps: list[Migration]) -> None:
+    migrate(db, steps[:1], print)
+    steps[1].path.write_text("ALTER TABLE one ADD COLUMN b;\nNONSENSE;\n")
+    with pytest.raises(Exception, match="syntax error"):
+        migrate(db, steps, lambda _: None)
+    assert (_version(db), db.execute("SELECT * FROM one").fetchall()) == (1, [(1,)])
+
+
+def test_a_newer_shape_is_refused_and_left_alone(db: Connection, steps: list[Migration]) -> None:
+    db.execute("PRAGMA user_version = 3")
+    with pytest.raises(StorageFailed) as refused:
+        migrate(db, steps, print)
+    assert (refused.value.reason, refused.value.action, _version(db)) == ("schema_newer", "upgrade_app", 3)
+
+
+def test_migrations_are_numbered_without_a_gap() -> None:
+    assert [step.version for step in known_migrations()] == list(range(1, len(known_migrations()) + 1))
+
+
+def test_a_loose_folder_of_ours_is_tightened(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o755)
+    path = prepare_file(folder)
+    modes = [stat.S_IMODE(os.stat(place).st_mode) for place in (folder, path)]
+    assert modes == [0o700, 0o600]
+
+
+@pytest.mark.parametrize("link", ["folder", "file"])
+def test_a_link_is_refused_by_name(tmp_path: Path, link: str) -> None:
+    real, data = tmp_path / "real", tmp_path / "data"
+    real.mkdir()
+    if link == "folder":
+        data.symlink_to(real)
+    else:
+        data.mkdir()
+        (data / "sidecar.db").symlink_to(real / "other.db")
+    with pytest.raises(StorageFailed, match="symbolic link"):
+        prepare_file(data)
