@@ -318,7 +318,10 @@ class House:
         }
 
     def _model_titles(self, project: str | None) -> bool:
-        return self.settings(project).titles == "model"
+        try:
+            return self.settings(project).titles == "model"
+        except SettingsError:
+            return False  # the turn itself has told what is wrong
 
     async def _shut_down(self, grace_ms: int) -> m.ShutdownResult:
         chats = self._chats

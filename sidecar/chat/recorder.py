@@ -6,6 +6,7 @@ carries one word alone. Everything else is awaited until it is on disk.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import anyio
@@ -16,6 +17,8 @@ from ..model.events import MAX_RUN_BYTES, NewEvent, StoredEvent
 from ..model.failures import Failure
 from ..store.store import Store
 from .feed import Feed
+
+logger = logging.getLogger(__name__)
 
 MAX_PENDING_BYTES = 1024 * 1024
 """How far a model may run ahead of the disk before it is made to wait."""
@@ -118,9 +121,13 @@ class Recorder:
                 release=batch.release,
             )
         except Failure as failure:
-            batch.failure = failure
-            if batch.buffered:
-                self._failure = failure
+            self._fail(batch, failure)
+        except Exception:
+            # A bug in what these events mean must not end the other chats.
+            logger.exception("events could not be kept")
+            self._fail(
+                batch, Failure("internal_error", "The events could not be kept; the sidecar's log says why")
+            )
         else:
             self.generation = None if batch.release else appended.generation
             if appended.events:
@@ -128,6 +135,11 @@ class Recorder:
             batch.stored = appended.events
             self.feed.publish(appended.events)
         batch.settled.set()
+
+    def _fail(self, batch: _Batch, failure: Failure) -> None:
+        batch.failure = failure
+        if batch.buffered:
+            self._failure = failure
 
 
 class _Run(msgspec.Struct):

@@ -15,7 +15,7 @@ from ..engines import native
 from ..engines.native import TurnRequest
 from ..model.chats import Prompt
 from ..model.content import STATUS_OF_REASON, Block, EndReason, Turn
-from ..model.events import NewEvent
+from ..model.events import NewEvent, StoredEvent
 from ..model.failures import Failure, Refused, StorageFailed, invalid
 from ..store.leases import LeaseHeld, LeaseLost, Unclosed
 from ..store.turns import unknown_turn
@@ -282,7 +282,11 @@ class Session(LeasedChat):
             )
         turn.ending = True
         with anyio.CancelScope(shield=True):
-            await self._finish(turn, reason, error)
+            try:
+                await self._finish(turn, reason, error)
+            except Failure as failure:
+                logger.error("a turn was left open", extra={"error": failure.message})
+                self._ended(turn)
 
     async def _answer(self, turn: RunningTurn, prompt: Prompt, model: str, goes_on: Turn | None) -> EndReason:
         provider, name = self._around.providers.resolve(model)
@@ -292,37 +296,41 @@ class Session(LeasedChat):
         return await native.run(TurnRequest(provider, name, messages, effort, settings["maxSteps"]), turn)
 
     async def _finish(self, turn: RunningTurn, reason: EndReason, error: Failure | None) -> None:
-        if isinstance(error, LeaseLost):
-            await self._yield_to_new_owner(turn)
-            return
+        """Commit the ends of the turn and of its items, however often it takes; then the next prompt may start."""
         self.recorder.forget_failure()
-        if reason == "error" and self.queue and not self.chat.queue_paused:
-            await self._pause("failed")
+        pauses = reason == "error" and bool(self.queue) and not self.chat.queue_paused
         described = {"message": error.message, "data": error.details()} if error else None
         events = [
+            *([facts.queue_event(True, "failed")] if pauses else []),
             *turn.closing_events(STATUS_OF_REASON[reason]),
             turn_ended(turn.id, reason, turn.usage, described),
             NewEvent("chat.state", {"state": "idle"}),
         ]
+        stored = None if isinstance(error, LeaseLost) else await self._commit_end(events)
+        if stored is None:
+            await self._yield_to_new_owner(turn)
+            return
+        turn.end_seq = stored[-2].seq
+        self.chat = self.chat._replace(
+            state="idle",
+            usage=self.chat.usage.plus(turn.usage),
+            queue_paused=self.chat.queue_paused or pauses,
+        )
+        self._ended(turn)
+        first = self.chat.turns == 1 and reason == "end_turn"
+        if first and self._around.model_titles(self.chat.project_path):
+            self._around.tasks.start_soon(self._name_by_model, turn.id)
+
+    async def _commit_end(self, events: list[NewEvent]) -> list[StoredEvent] | None:
+        """The events as stored, once the disk takes them; None when another process has taken the chat over."""
         while True:
             try:
-                stored = await self.recorder.record(*events, release=not self.queue)
-                break
+                return await self.recorder.record(*events, release=not self.queue)
             except StorageFailed as failure:
                 logger.error("cannot commit the end of a turn", extra={"error": failure.message})
                 await anyio.sleep(RETRY_STORAGE_S)
             except Failure:
-                await self._yield_to_new_owner(turn)
-                return
-        turn.end_seq = stored[-2].seq
-        self.chat = self.chat._replace(state="idle", usage=self.chat.usage.plus(turn.usage))
-        self._ended(turn)
-        if (
-            self.chat.turns == 1
-            and reason == "end_turn"
-            and self._around.model_titles(self.chat.project_path)
-        ):
-            self._around.tasks.start_soon(self._name_by_model, turn.id)
+                return None
 
     async def _yield_to_new_owner(self, turn: RunningTurn) -> None:
         """Another process took the chat over and has written this turn's end; here it is a reader's now."""
