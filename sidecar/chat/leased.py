@@ -15,6 +15,7 @@ from anyio.abc import TaskGroup
 
 from ..model.chats import Chat, Prompt
 from ..model.events import NewEvent, StoredEvent
+from ..model.failures import Refused
 from ..providers.registry import Registry
 from ..store.leases import LeaseHeld, Unclosed
 from ..store.store import Snapshot, Stale, Store
@@ -52,6 +53,7 @@ class LeasedChat:
         self.lock = anyio.Lock()
         self.recorder = Recorder(around.store, chat.id, chat.last_seq, around.tasks, around.client)
         self.deleted = False
+        self.leaving = False
 
     @property
     def config(self) -> dict[str, Any]:
@@ -110,6 +112,8 @@ class LeasedChat:
         start = anyio.current_time()
         async with self.lock:
             while True:
+                if self.leaving:
+                    raise Refused("shutting_down", "The sidecar is shutting down", retryable=True)
                 if self.deleted:
                     raise identity.deleted(self.chat.key.session_id)
                 try:

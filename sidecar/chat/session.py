@@ -159,12 +159,15 @@ class Session(LeasedChat):
         await self._changing(change)
 
     async def interrupt(self) -> None:
-        """The sidecar leaves: end the turn, and let waiting prompts wait for a person."""
-        if self.turn:
-            if self.queue and not self.chat.queue_paused:
+        """The sidecar leaves: end the turn, start no other, and let waiting prompts wait for a person."""
+        self.leaving = True
+        async with self.lock:  # whoever was about to start a turn has done so by now
+            turn = self.turn
+            if turn or self.holds_lease:
                 await self._pause("restart")
-            self.turn.cancel("interrupted")
-            await self.turn.done.wait()
+        if turn:
+            turn.cancel("interrupted")
+            await turn.done.wait()
 
     async def end_for_deletion(self) -> None:
         """Stop everything: the chat is about to be purged."""
@@ -360,14 +363,14 @@ class Session(LeasedChat):
         self._advance_soon()
 
     def _advance_soon(self) -> None:
-        if self.queue and not self.chat.queue_paused and self.turn is None:
+        if self.queue and not self.chat.queue_paused and self.turn is None and not self.leaving:
             self._around.tasks.start_soon(self._advance)
 
     async def _advance(self) -> None:
         """Start the next waiting prompt."""
 
         async def change() -> None:
-            if self.turn is None and self.queue and not self.chat.queue_paused and not self.deleted:
+            if self.turn is None and self.queue and not self.chat.queue_paused:
                 prompt = self.queue[0]
                 await self._start(prompt, before=[])
                 self.queue.remove(prompt)

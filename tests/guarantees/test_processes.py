@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
 
 import pytest
 
+from tests.support import processes
 from tests.support.reading import answers, plain, streamed
 from tests.support.scripts import SLOW, play
 from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
+from tests.support.verdict import broken_rules, losses
 from tests.support.wire import Json
 
 LIVE = 1.0
@@ -152,3 +155,26 @@ def test_a_prompt_of_another_process_is_a_duplicate_here_too(spawn: Spawner) -> 
     ended = first.run("hello", chatId="c", prompt="p")
     again = second.say("hello", chatId="c", prompt="p")
     assert (again["disposition"], again["turnId"]) == ("duplicate", ended["turnId"])
+
+
+@pytest.mark.slow
+def test_an_owner_that_was_stopped_for_too_long_ends_its_turn_and_reads(
+    owner: Sidecar, spawn: Spawner
+) -> None:
+    """The lease expires after 20 s: there is no shorter way to lose it and live."""
+    other, turn = spawn(), owner.events(owner_session(owner), "turn.started")[0]["turnId"]
+    owner.signal(signal.SIGSTOP)
+    send = {"chatId": "c", "promptId": "p1", "text": "mine now"}
+    taken = processes.poll_until(lambda: "result" in other.answer(other.ask("prompt/send", **send)), 30, 0.25)
+    owner.signal(signal.SIGCONT)
+    assert taken
+    assert owner.wait_turn(owner_session(owner), turn)["data"]["reason"] == "interrupted"
+    assert owner.run("back again", chatId="c", overrides={"model": "echo:"})["data"]["reason"] == "end_turn"
+    journal = other.journal(owner_session(owner))
+    assert broken_rules(owner_session(owner), journal) == []
+    assert losses(owner.seen(), {owner_session(owner): journal}) == []
+
+
+def owner_session(sidecar: Sidecar) -> str:
+    (session,) = sidecar.seen()
+    return session

@@ -55,11 +55,11 @@ def wait_until_gone(pid: int, seconds: float) -> bool:
         os.close(handle)
 
 
-def poll_until(condition: Callable[[], bool], seconds: float) -> bool:
+def poll_until(condition: Callable[[], bool], seconds: float, interval: float = 0.002) -> bool:
     """For what has no event to wait on: try `condition()` again and again, for at most `seconds`."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
             return False
-        time.sleep(0.002)
+        time.sleep(interval)
     return True
