@@ -144,6 +144,11 @@ class Chats:
         await self.store.sweep_blobs()
         return purged
 
+    def replaced(self, chat: Chat) -> bool:
+        """Whether the session that is known here is of an earlier life of this chat."""
+        session = self._sessions.get(chat.key.session_id)
+        return session is not None and session.chat.epoch != chat.epoch
+
     def forget(self, session_id: str) -> None:
         """The chat is gone: whoever follows it is told."""
         session = self._sessions.pop(session_id, None)
@@ -196,9 +201,13 @@ class Chats:
         self, key: ChatKey | str, create: bool, revive: bool, project: str | None
     ) -> tuple[Session, bool]:
         session_id = key if isinstance(key, str) else key.session_id
-        if session_id in self._sessions:
-            return self._sessions[session_id], False
+        session = self._sessions.get(session_id)
+        if session and session.holds_lease:
+            return session, False
         row, created = await self.store.find(session_id), False
+        if session and row and row.epoch == session.chat.epoch and not row.deleted:
+            return session, False
+        self.forget(session_id)  # another process has purged it, and may have made it again
         if row is not None and row.deleted and not (create and revive):
             raise identity.deleted(session_id)
         if row is None or row.deleted:

@@ -169,6 +169,13 @@ class Session(LeasedChat):
             turn.cancel("interrupted")
             await turn.done.wait()
 
+    def dispossessed(self) -> None:
+        """Another process holds the lease now: the turn's next commit, its end, finds out and yields."""
+        if self.turn:
+            self.turn.cancel("interrupted")
+        else:
+            self.recorder.generation = None
+
     async def end_for_deletion(self) -> None:
         """Stop everything: the chat is about to be purged."""
         self.queue = []

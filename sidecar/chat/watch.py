@@ -59,14 +59,25 @@ class Watch:
 
     async def _follow(self, changed: list[Chat]) -> None:
         for chat in changed:
-            if chat.deleted:
+            if chat.deleted or self._chats.replaced(chat):
                 self._chats.forget(chat.key.session_id)
             self._announce(chat.key.session_id, self._change(chat))
+        await self._notice_losses()
         others = {session.chat.id: session for session in self._chats.sessions if not session.holds_lease}
         if others:
             for id, last_seq in (await self._store.last_seqs(list(others))).items():
                 if not others[id].holds_lease:
                     others[id].recorder.feed.moved(max(last_seq, others[id].recorder.feed.last_seq))
+
+    async def _notice_losses(self) -> None:
+        """A process that was stopped for too long finds that another has its chats now."""
+        holding = [
+            session for session in self._chats.sessions if session.holds_lease and not session.recorder.busy
+        ]
+        held = await self._store.held_leases() if holding else {}
+        for session in holding:
+            if session.holds_lease and held.get(session.chat.id) != session.recorder.generation:
+                session.dispossessed()
 
     def _change(self, chat: Chat) -> Change:
         if chat.deleted:

@@ -8,7 +8,7 @@ from typing import Any
 from ..model.chats import Chat, ChatKey, Hit, Page, Statistics
 from ..model.content import Usage
 from ..model.events import decode, encode
-from ..model.failures import invalid
+from ..model.failures import Refused, invalid
 from .projections import touch, usage_of
 from .sqlite import VERSION_INFO, Connection
 
@@ -25,7 +25,10 @@ def find(db: Connection, session_id: str) -> Chat | None:
 
 
 def get(db: Connection, chat: int) -> Chat:
-    return _chat(db.execute(f"SELECT {_COLUMNS} FROM chats WHERE id = ?", (chat,)).fetchone())
+    row = db.execute(f"SELECT {_COLUMNS} FROM chats WHERE id = ?", (chat,)).fetchone()
+    if row is None:
+        raise Refused("deleted", "This chat was deleted and made again since")
+    return _chat(row)
 
 
 def create(db: Connection, key: ChatKey, project_path: str | None, config: dict[str, Any], now: int) -> Chat:

@@ -165,6 +165,11 @@ class Store:
     async def renew_leases(self) -> None:
         await self._db.write(lambda db: leases.renew(db, self.me, _monotonic()))
 
+    async def held_leases(self) -> dict[int, int]:
+        """The chats that this process may write to, with the generation of each lease."""
+        query = "SELECT chat, generation FROM leases WHERE instance = ?"
+        return await self._db.read(lambda db: dict(db.execute(query, (self.me.instance,)).fetchall()))
+
     async def announce_closing(self) -> None:
         await self._db.write(lambda db: leases.announce_closing(db, self.me))
 

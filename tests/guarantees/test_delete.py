@@ -94,3 +94,35 @@ def test_a_chat_owned_by_a_live_process_is_not_deleted_by_another(spawn: Spawner
     sent = owner.say("hang", chatId="c")
     owner.wait_event(sent["sessionId"], "message.delta")
     assert other.refused("chat/delete", chatId="c").code == -32011
+
+
+def test_a_reader_of_a_chat_that_was_deleted_and_made_again_learns_it(spawn: Spawner) -> None:
+    writer, reader = spawn(), spawn()
+    old = writer.run("one", chatId="c")
+    reader.call("chat/open", chatId="c")
+    writer.call("chat/delete", chatId="c")
+    writer.call("chat/open", chatId="c")
+    writer.run("two", chatId="c")
+    reader.wait_event(old["sessionId"], "chat.deleted")
+    again = reader.call("chat/open", chatId="c")
+    assert (again["status"], again["epoch"] == old["epoch"], len(again["turns"])) == ("resumed", False, 1)
+
+
+def test_opening_right_behind_a_deletion_elsewhere_makes_the_chat_again(spawn: Spawner) -> None:
+    writer, reader = spawn(), spawn()
+    old = writer.run("one", chatId="c")
+    reader.call("chat/open", chatId="c")
+    writer.call("chat/delete", chatId="c")
+    again = reader.call("chat/open", chatId="c")
+    assert (again["status"], again["epoch"] == old["epoch"], again["turns"]) == ("created", False, [])
+    assert reader.run("two", chatId="c")["epoch"] == again["epoch"]
+
+
+def test_a_prompt_to_a_chat_that_was_made_again_elsewhere_streams_its_answer(spawn: Spawner) -> None:
+    writer, reader = spawn(), spawn()
+    old = writer.run("one", chatId="c")
+    reader.call("chat/open", chatId="c")
+    writer.call("chat/delete", chatId="c")
+    new = writer.call("chat/open", chatId="c")
+    ended = reader.run("two", chatId="c")
+    assert (ended["epoch"], ended["epoch"] == old["epoch"]) == (new["epoch"], False)

@@ -104,7 +104,7 @@ class Referee:
             if method == "chat/open":
                 self._offence(f"{session}: attached to a chat that was not open here")
             self._attached[session] = Attachment(result.get("epoch"), None)
-        elif method == "chat/close":
+        elif method in ("chat/close", "chat/delete"):
             self._attached.pop(session, None)
         elif method == "turn/cancel" and result["outcome"] == "cancelled" and session in self._attached:
             last = self._attached[session].last
@@ -114,6 +114,8 @@ class Referee:
     def _event(self, event: Json) -> None:
         seen = self._attached.get(event["sessionId"])
         first: int = event.get("from") or event["seq"]
+        if seen is None and event["type"] == "chat.deleted":
+            return None  # Who deletes a chat may be told so, too.
         if seen is None:
             return self._offence(f"an event of a chat that is not open here: {event!r:.300}")
         if event["epoch"] != (seen.epoch or event["epoch"]):
