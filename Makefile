@@ -36,8 +36,10 @@ format: $(STAMP) ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-chat: $(STAMP) ## a streaming chat in the terminal
-	@$(BIN)/sidecar chat
+chat: $(STAMP) ## a streaming chat in the terminal; without a key or a model, with a small one that is fetched once
+	@[ -n "$$SIDECAR_MODEL$$ANTHROPIC_API_KEY$$OPENAI_API_KEY$$GEMINI_API_KEY$$GOOGLE_API_KEY" ] || \
+	  $(BIN)/sidecar models fetch smollm2
+	@$(BIN)/sidecar chat $(ARGS)
 
 generate: $(STAMP) ## write protocol/openrpc.json and protocol/README.md anew
 	$(BIN)/python -m sidecar_protocol.export
@@ -47,7 +49,7 @@ bench: $(STAMP) ## figures beside peers in one run (benchmarks/README.md)
 	$(BIN)/python -m benchmarks $(ARGS)
 
 lock: $(STAMP) ## pin requirements-dev.txt anew
-	$(BIN)/pip-compile --quiet --strip-extras --extra dev --generate-hashes --allow-unsafe --no-emit-index-url \
+	$(BIN)/pip-compile --quiet --strip-extras --extra dev --extra local --extra keyring --generate-hashes --allow-unsafe --no-emit-index-url \
 	  --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --output-file requirements-dev.txt pyproject.toml
 
 clean: ## remove .venv and caches

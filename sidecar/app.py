@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 import os
 import signal
@@ -30,12 +31,14 @@ from .chat.watch import Watch
 from .faces.native import NativeFace
 from .faces.native.face import Greeter
 from .model.chats import ProcessIdentity
-from .model.failures import Failure, StorageFailed
+from .model.failures import Failure, ProviderFailed, StorageFailed
 from .providers.base import ModelEntry
-from .providers.registry import Registry
+from .providers.connections import Connections
+from .providers.registry import AUTO, Registry
 from .rpc.stdio import Outlet
 from .rpc.wire import Wire
-from .settings import Settings, SettingsError
+from .settings import MEMORY, Settings, SettingsError
+from .settings.files import default_data_dir
 from .store import Store
 from .system import lifeline, processes
 from .system.launch import Handover, ServeOptions
@@ -49,6 +52,10 @@ FLUSH_S = 0.4
 
 LAST_RESORT_S = 1.8
 """When the way out itself hangs; still within the two seconds."""
+
+SWITCH_S = 0.0005
+"""The database's thread asks for the interpreter some twenty times a commit; at Python's 5 ms, a model that streams
+without a pause would hold each word back for a tenth of a second."""
 
 REOPEN_S = 1.0
 """How soon a database that could not be opened is tried again."""
@@ -67,6 +74,7 @@ class Entrance(Protocol):
 
 def run(door: Entrance, options: ServeOptions) -> NoReturn:
     """Serve behind the door until there is a reason to leave."""
+    sys.setswitchinterval(SWITCH_S)
     try:
         anyio.run(_serve, door, options)
     except Exception:
@@ -89,7 +97,8 @@ class House:
         self._tasks = tasks
         self._settings: dict[str | None, Settings] = {}
         self._trusted: set[str] = set()
-        self._providers = Registry()
+        self.connections = Connections(lambda: self.settings(None), os.environ)
+        self._providers = Registry(self.connections, self._models_dir)
         self._client = ""
         self._chats: Chats | None = None
         self._store: Store | None = None
@@ -135,7 +144,7 @@ class House:
 
     def read_scope(self, scope: Any, project: str | None) -> dict[str, Any]:
         file = configuration.read_scope(scope, project)
-        values = {key: m.SettingValue(value=value, layer=scope) for key, value in file.values.items()}
+        values = {key: m.SettingValue(value=value, layer=scope) for key, value in file.shown().items()}
         return {"values": values, "version": file.version, "path": file.path}
 
     def write_settings(
@@ -143,6 +152,10 @@ class House:
     ) -> None:
         configuration.write(scope, project, changes, expected_version)
         self._settings.clear()
+        for provider in dict.fromkeys(
+            name.split(".")[1] for name in changes if name.startswith("providers.")
+        ):
+            self.models_changed(provider)
 
     def trusted(self, project: str, trusted: bool) -> None:
         """A project is trusted from now on, or no more: its settings are read anew."""
@@ -159,8 +172,28 @@ class House:
             return {"sessionId": key, "chatId": self._chats.chat_id(key) if self._chats else None}
         return {"sessionId": key.session_id, "chatId": key.chat_id}
 
-    def models(self) -> list[ModelEntry]:
-        return self._providers.models(self.settings(None).model)
+    async def models(self, provider: str | None) -> list[ModelEntry]:
+        return await self._providers.models(provider, self._in_force(None).model)
+
+    async def default_model(self) -> str | None:
+        """The model that answers when none is chosen; None when there is none."""
+        try:
+            return self._in_force(None).model or await self._providers.default()
+        except ProviderFailed:
+            return None
+
+    async def test_provider(self, name: str) -> list[str]:
+        """The models of a provider, asked of itself; raises ProviderFailed when it does not answer."""
+        return [entry.id for entry in await self._providers.test(name)]
+
+    def models_changed(self, provider: str) -> None:
+        self._providers.forget()
+        self._status("models", {"provider": provider})
+
+    def _models_dir(self) -> str:
+        """Where fetched models lie; those of a process that keeps nothing are the user's."""
+        data_dir = self.settings(None).store.data_dir
+        return os.path.join(default_data_dir() if data_dir == MEMORY else data_dir, "models")
 
     async def checks(self) -> list[doctor.Check]:
         try:
@@ -174,7 +207,10 @@ class House:
         return await doctor.examine(store, settings)
 
     async def report(self, path: str, redact: bool) -> list[str]:
-        values = {key: value for key, (value, _) in self.settings(None).values().items()}
+        try:
+            values = {key: value for key, (value, _) in self.settings(None).values().items()}
+        except SettingsError:
+            values = {}  # the checks tell what is wrong
         return await doctor.write_report(path, redact, await self.checks(), self._store, values)
 
     def _start_logging(self) -> None:
@@ -199,13 +235,15 @@ class House:
 
     def _take_over_the_door(self) -> None:
         loop = asyncio.get_running_loop()
+        # The reader's thread has a context of its own, in which sniffio, where it is installed, sees no loop.
+        context = contextvars.copy_context()
 
         def take(frames: Sequence[Frame]) -> None:
-            _call(loop, self._receive, frames)
+            _call(loop, context, self._receive, frames)
 
         def ended() -> None:
             _count_down(0)
-            _call(loop, self.leave, 0)
+            _call(loop, context, self.leave, 0)
 
         waiting = self._door.hand_over(take, ended)
         if waiting.greeting is not None:
@@ -306,16 +344,20 @@ class House:
 
     def _defaults(self, project: str | None) -> dict[str, Any]:
         """What a chat's configuration starts from."""
-        try:
-            settings = self.settings(project)
-        except SettingsError as error:
-            raise Failure("precondition_failed", str(error), action="fix_settings") from error
+        settings = self._in_force(project)
         return {
-            "model": settings.model,
+            "model": settings.model or AUTO,
             "engine": settings.engine,
             "mode": settings.mode,
             "maxSteps": settings.session.max_steps,
         }
+
+    def _in_force(self, project: str | None) -> Settings:
+        """The settings; a failure says what is wrong with them."""
+        try:
+            return self.settings(project)
+        except SettingsError as error:
+            raise Failure("precondition_failed", str(error), action="fix_settings") from error
 
     def _model_titles(self, project: str | None) -> bool:
         try:
@@ -383,9 +425,9 @@ def _is_alive(owner: ProcessIdentity) -> bool | None:
     return processes.is_alive(processes.Identity(owner.boot, owner.pid_namespace, owner.pid, owner.started))
 
 
-def _call(loop: asyncio.AbstractEventLoop, action: Any, *args: Any) -> None:
+def _call(loop: asyncio.AbstractEventLoop, context: contextvars.Context, action: Any, *args: Any) -> None:
     try:
-        loop.call_soon_threadsafe(action, *args)
+        loop.call_soon_threadsafe(action, *args, context=context)
     except RuntimeError:  # the loop has ended: we are leaving already
         return
 

@@ -92,7 +92,7 @@ def _settings(settings: Settings | str) -> Check:
         return Check("settings", "fail", "settings_broken", settings, "Mend the file that is named")
     if settings.warnings:
         return Check("settings", "warn", "settings_withheld", "; ".join(settings.warnings), "project/trust")
-    return Check("settings", "ok", "settings", f"Model {settings.model}")
+    return Check("settings", "ok", "settings", f"Model {settings.model or 'chosen automatically'}")
 
 
 async def _database(store: Store) -> Check:

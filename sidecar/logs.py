@@ -1,4 +1,7 @@
-"""The log: one JSON object a line on stderr, from a thread of its own, so that an unread pipe stalls nothing."""
+"""The log: one JSON object a line on stderr, from a thread of its own, so that an unread pipe stalls nothing.
+
+No line leaves with a secret that the process knows.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ import os
 import queue
 import threading
 import time
+
+from .system.redact import redacted
 
 MAX_WAITING = 1000
 """Lines that wait for a stderr nobody drains; more are dropped and counted."""
@@ -20,6 +25,8 @@ LEVELS = {
     "debug": logging.DEBUG,
     "trace": TRACE,
 }
+
+_TALKATIVE = ("aiosqlite", "asyncio", "h11", "httpcore", "httpcore2", "keyring", "truststore")
 
 _STANDARD = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {
     "message",
@@ -35,8 +42,8 @@ def start(level: str, file: str | None) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(LEVELS[level])
-    # Their debug lines carry values; ours carry none.
-    for name in ("aiosqlite", "asyncio"):
+    # Their debug lines carry values, headers among them; ours carry none.
+    for name in _TALKATIVE:
         logging.getLogger(name).setLevel(max(logging.INFO, LEVELS[level]))
     logging.raiseExceptions = False
 
@@ -67,7 +74,7 @@ class _Handler(logging.Handler):
             entry["exception"] = logging.Formatter().formatException(record.exc_info)
         if self._dropped:
             entry["dropped"], self._dropped = self._dropped, 0
-        return json.dumps(entry, default=str).encode() + b"\n"
+        return redacted(json.dumps(entry, default=str)).encode() + b"\n"
 
     def _write_forever(self) -> None:
         while True:

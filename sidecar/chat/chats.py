@@ -74,6 +74,7 @@ class Chats:
             session, created = await self._load(key, create, create, project)
             closed = await self._close_crash(session)
         await self._configure(session, own, project)
+        session.warm()
         return Opened(session, created, closed)
 
     async def for_prompt(self, address: Address) -> Session:

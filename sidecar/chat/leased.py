@@ -20,6 +20,7 @@ from ..providers.registry import Registry
 from ..store.leases import LeaseHeld, Unclosed
 from ..store.store import Snapshot, Stale, Store
 from . import closure, config, identity
+from .answering import Answering
 from .recorder import Recorder
 from .running import RunningTurn
 
@@ -52,6 +53,7 @@ class LeasedChat:
         self.turn: RunningTurn | None = None
         self.lock = anyio.Lock()
         self.recorder = Recorder(around.store, chat.id, chat.last_seq, around.tasks, around.client)
+        self._answering = Answering(around.providers, around.store)
         self.deleted = False
         self.leaving = False
 
@@ -60,6 +62,10 @@ class LeasedChat:
         """What is in force for this chat now."""
         project = self.chat.project_path
         return config.effective(self._around.defaults(project), self.chat.config, project)
+
+    def warm(self) -> None:
+        """Somebody looks at the chat: make its model ready, beside everything else."""
+        self._around.tasks.start_soon(self._answering.warm, str(self.config["model"]))
 
     @property
     def holds_lease(self) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 
 from ..model.content import Block, EndReason, Item, Status, Usage
 from ..model.events import NewEvent
+from ..model.failures import Failure, ProviderFailed
 from ..providers.base import TokenUsage, ToolCall, ToolResult, UserMessage
 from .recorder import Recorder
 
@@ -95,6 +96,20 @@ class RunningTurn:
         data = {"turn": self.usage, "total": self._total.plus(self.usage)}
         await self._recorder.buffer(NewEvent("usage.updated", data, self.id))
 
+    async def retrying(self, failure: ProviderFailed, attempt: int, wait: float) -> None:
+        """The model failed before it said anything, and is asked again in `wait` seconds."""
+        retry_at = now() + int(wait * 1000)
+        data = {"error": described(failure), "willRetry": True, "attempt": attempt, "retryAt": retry_at}
+        await self._recorder.buffer(NewEvent("error", data, self.id))
+        await self._recorder.buffer(NewEvent("chat.state", {"state": "retrying"}))
+
+    async def asking_again(self) -> None:
+        await self._recorder.buffer(NewEvent("chat.state", {"state": "running"}))
+
+    async def note(self, event: str, data: dict[str, Any]) -> None:
+        """Something worth telling about the request that is about to be made."""
+        await self._recorder.hold(NewEvent(event, data, self.id))
+
     def take_steers(self) -> list[UserMessage]:
         """What the user added since the last request; when nothing, the turn may end and takes no more."""
         steers, self._steers = self._steers, []
@@ -139,6 +154,11 @@ def ended(item: Item, status: Status) -> Item:
 def terminal_event(item: Item) -> NewEvent:
     """The one event that ends an item."""
     return NewEvent(_TERMINAL[item.type], {"item": item}, item.turn_id)
+
+
+def described(failure: Failure) -> dict[str, Any]:
+    """A failure as the journal keeps it; the wire adds the code that belongs to its name."""
+    return {"message": failure.message, "data": failure.details()}
 
 
 def turn_ended(turn_id: str, reason: EndReason, usage: Usage, error: dict[str, Any] | None) -> NewEvent:

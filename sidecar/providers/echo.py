@@ -22,16 +22,27 @@ _WORDS = re.compile(r"\s*\S+|\s+$")
 
 class EchoProvider:
     reads_history = False
+    retries = 0
 
     async def stream(self, request: ModelRequest, emit: Emit) -> Completion:
-        words = _WORDS.findall(_rest(request))
-        for word in words:
-            await emit(TextDelta(word))
+        words = 0
+        for word in _WORDS.finditer(_rest(request)):
+            words += 1
+            await emit(TextDelta(word.group()))
             await anyio.lowlevel.checkpoint()
-        return Completion("end_turn", TokenUsage(input=len(words), output=len(words), cached=0))
+        return Completion("end_turn", TokenUsage(input=words, output=words, cached=0))
 
-    def models(self) -> list[ModelEntry]:
-        return [ModelEntry(id="echo:", name="Echo", provider="echo")]
+    async def warm(self, model: str) -> None:
+        return
+
+    async def models(self) -> list[ModelEntry]:
+        return [self.known("")]
+
+    def known(self, model: str) -> ModelEntry:
+        return ModelEntry(id="echo:", name="Echo", provider="echo")
+
+    def listed(self, reason: str) -> list[ModelEntry]:
+        return [self.known("")]
 
 
 def _rest(request: ModelRequest) -> str:

@@ -36,6 +36,7 @@ class ScriptedProvider:
     """The script is read at the first request; a bad one again at the next, so that it can be mended."""
 
     reads_history = False
+    retries = 0
 
     def __init__(self, path: str) -> None:
         self._name = path
@@ -53,17 +54,24 @@ class ScriptedProvider:
             return await EchoProvider().stream(request, emit)
         raise self._exhausted(prompt_of(request))
 
-    def models(self) -> list[ModelEntry]:
+    async def warm(self, model: str) -> None:
+        return
+
+    async def models(self) -> list[ModelEntry]:
+        return [self.known(self._name)]
+
+    def known(self, model: str) -> ModelEntry:
         found = os.path.isfile(self._path)
-        return [
-            ModelEntry(
-                id=f"scripted:{self._name}",
-                name=f"Script {os.path.basename(self._path)}",
-                provider="scripted",
-                available=found,
-                reason=None if found else "model_unknown",
-            )
-        ]
+        return ModelEntry(
+            id=f"scripted:{self._name}",
+            name=f"Script {os.path.basename(self._path)}",
+            provider="scripted",
+            available=found,
+            reason=None if found else "model_unknown",
+        )
+
+    def listed(self, reason: str) -> list[ModelEntry]:
+        return [self.known(self._name)]
 
     async def _play(self, progress: Progress, place: Place, request: ModelRequest, emit: Emit) -> Completion:
         usage = TokenUsage()

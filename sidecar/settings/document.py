@@ -9,18 +9,20 @@ import sys
 from pathlib import Path
 
 from .keys import KEYS, Key
+from .providers import FIELDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 BEGIN = "<!-- keys: written by `python -m sidecar.settings.document` -->\n"
 END = "<!-- end of keys -->\n"
+PROVIDERS_BEGIN = "<!-- providers: written by `python -m sidecar.settings.document` -->\n"
+PROVIDERS_END = "<!-- end of providers -->\n"
 _REACH = {"any": "yes", "trusted": "once trusted", "never": "no"}
 
 
 def renewed(page: str) -> str:
-    """The page with the table as it is now."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return before + BEGIN + table() + END + after
+    """The page with the tables as they are now."""
+    page = _put(page, BEGIN, table(), END)
+    return _put(page, PROVIDERS_BEGIN, providers_table(), PROVIDERS_END)
 
 
 def table() -> str:
@@ -30,8 +32,20 @@ def table() -> str:
     )
 
 
+def providers_table() -> str:
+    rows = [f"| `{f.name}` | {_default(f)} | {f.expected} | {f.doc} |\n" for f in FIELDS.values()]
+    return "\n| key | default | value | |\n|---|---|---|---|\n" + "".join(rows) + "\n"
+
+
 def main(path: Path) -> None:
     path.write_text(renewed(path.read_text("utf-8")), "utf-8")
+
+
+def _put(page: str, begin: str, text: str, end: str) -> str:
+    if begin not in page:
+        return page
+    before, _, rest = page.partition(begin)
+    return before + begin + text + end + rest.partition(end)[2]
 
 
 def _row(key: Key) -> str:

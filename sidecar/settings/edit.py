@@ -65,11 +65,17 @@ def changed(path: str, text: str, changes: Mapping[str, object | None]) -> str:
     expected = parsing.toml(path, text)
     _apply(path, expected, changes, dict)
     after = _edited(path, text.replace("\r\n", "\n"), changes).replace("\n", newline)
-    if parsing.toml(path, after) != expected:
+    if _solid(parsing.toml(path, after)) != _solid(expected):
         raise SettingsError(
             None, "cannot be changed without touching other keys", hint="Edit it by hand", path=path
         )
     return after
+
+
+def _solid(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Without empty tables: one that has lost its last key may go or stay, as tomlkit finds it natural."""
+    solid = {name: _solid(value) if isinstance(value, dict) else value for name, value in tables.items()}
+    return {name: value for name, value in solid.items() if value != {}}
 
 
 def _edited(path: str, text: str, changes: Mapping[str, object | None]) -> str:

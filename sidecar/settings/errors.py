@@ -8,7 +8,10 @@ from __future__ import annotations
 
 
 class SettingsError(Exception):
-    """`path` and `line` name the place when it is a file; `key` is None when the whole file is meant."""
+    """`path` and `line` name the place when it is a file; `key` is None when the whole file is meant.
+
+    `names` leads to the place table by table, where the dots of `key` do not tell.
+    """
 
     def __init__(
         self,
@@ -18,6 +21,7 @@ class SettingsError(Exception):
         hint: str | None = None,
         path: str | None = None,
         line: int | None = None,
+        names: tuple[str, ...] | None = None,
     ) -> None:
         super().__init__(key, message)
         self.key = key
@@ -25,6 +29,7 @@ class SettingsError(Exception):
         self.hint = hint
         self.path = path
         self.line = line
+        self.names = names
 
     def __str__(self) -> str:
         place = self.path if self.line is None else f"{self.path}, line {self.line}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from . import providers
 from .errors import SettingsError
 from .parsing import parse
 
@@ -30,6 +31,10 @@ class SettingsFile:
         self.path = path
         self.values = values
         self.version = version
+
+    def shown(self) -> dict[str, Any]:
+        """The values with every secret masked."""
+        return {name: providers.shown(name, value) for name, value in self.values.items()}
 
 
 def user_file() -> str:

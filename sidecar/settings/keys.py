@@ -9,11 +9,11 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from typing import Literal
+    from typing import Any, Literal
 
     Kind = Literal["text", "path", "integer", "seconds"]
     Reach = Literal["any", "trusted", "never"]
-    Value = str | int | float | None
+    Value = str | int | float | dict[str, Any] | None
 
 MEMORY = ":memory:"
 """The data folder that is none: everything is forgotten at exit."""
@@ -99,9 +99,11 @@ KEYS: dict[str, Key] = {
         Key(
             "model",
             "text",
-            "echo:",
-            "The model that answers, as `provider:model`.",
+            None,
+            "The model that answers, as `provider:model`. Without it: that of a provider with a key in the "
+            "environment, else of a running Ollama, else the embedded one.",
             environment="SIDECAR_MODEL",
+            shown="chosen automatically",
         ),
         Key("engine", "text", "native", "Who runs a turn.", choices=("native",), project="trusted"),
         Key(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from . import files
+from . import files, providers
 from .errors import SettingsError
 from .keys import KEYS, MEMORY, Key
 from .parsing import unexpected, unknown
@@ -69,7 +69,7 @@ def _named_file(path: str | None) -> SettingsFile | None:
 
 def _withheld(own: SettingsFile) -> dict[str, str]:
     """What an untrusted project's file may not set, and the warning for each."""
-    names = [name for name in own.values if KEYS[name].project == "trusted"]
+    names = [name for name in own.values if (key := providers.find(name)) and key.project == "trusted"]
     return {name: f"{own.path}: `{name}` is left aside until the project is trusted" for name in names}
 
 
@@ -82,7 +82,10 @@ def _lay(
     if file is not None:
         folder = os.path.dirname(file.path)
         given = {name: value for name, value in file.values.items() if name not in withheld}
-        layers.update({name: (_settled(KEYS[name], value, folder), layer) for name, value in given.items()})
+        for name, value in given.items():
+            key = providers.find(name)
+            assert key, name  # the file was checked when it was read
+            layers[name] = (_settled(key, value, folder), layer)
 
 
 def _variables(environ: Mapping[str, str]) -> dict[str, str]:
@@ -103,7 +106,7 @@ def _checked(name: str, value: object, layer: Layer) -> Key:
     if key is None:
         raise unknown(name)
     if key.narrow(value) is None:
-        error = unexpected(key, value)
+        error = unexpected(key, value, name)
         place = key.environment if layer == "environment" else layer
         error.message = f"{place}: {error.message}"
         raise error

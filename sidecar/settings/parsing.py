@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import providers
 from .errors import SettingsError
 from .keys import KEYS, TABLES, Key, meant
 
@@ -16,13 +17,15 @@ MAX_LINES_SEARCHED, MAX_TEXT_SEARCHED = 250, 8 * 1024
 def parse(path: str, text: str, *, project: bool = False) -> dict[str, Any]:
     """Values by dotted key; raises for bad TOML, unknown names, wrong values."""
     try:
-        found = _flatten(toml(path, text))
+        tables = toml(path, text)
+        found = _flatten(tables)
         for name, value in found.items():
             check(name, value, project=project)
+        providers.check_types(tables.get(providers.TABLE, {}))
     except SettingsError as error:
         error.path = path
         if error.key is not None:
-            error.line = _line_of(text, error.key)
+            error.line = _line_of(text, list(error.names or error.key.split(".")))
         raise
     return found
 
@@ -44,7 +47,7 @@ def toml(path: str, text: str) -> dict[str, Any]:
 
 def check(name: str, value: object, *, project: bool = False) -> Key:
     """The key called `name`, when it may stand in a file with this value."""
-    key = KEYS.get(name)
+    key = providers.find(name)
     if key is None or not key.files:
         raise unknown(name)
     if project and key.project == "never":
@@ -54,19 +57,26 @@ def check(name: str, value: object, *, project: bool = False) -> Key:
             hint="Set it in the user's config.toml",
         )
     if key.narrow(value) is None:
-        raise unexpected(key, value)
+        raise unexpected(key, value, name)
     return key
 
 
 def unknown(name: str) -> SettingsError:
+    if name.startswith(providers.TABLE + "."):
+        return providers.unknown(name)
     keys = [key.name for key in KEYS.values() if key.files]
-    hint = meant(name, keys if "." in name else [*keys, *TABLES]) or "docs/configuration.md lists the keys"
+    hint = (
+        meant(name, keys if "." in name else [*keys, *TABLES, providers.TABLE])
+        or "docs/configuration.md lists the keys"
+    )
     return SettingsError(name, "there is no such setting", hint=hint)
 
 
-def unexpected(key: Key, value: object) -> SettingsError:
+def unexpected(key: Key, value: object, name: str) -> SettingsError:
+    if isinstance(key, providers.Field) and key.quiet:
+        return providers.mistake(name, value) or SettingsError(name, f"expected {key.expected}")
     hint = meant(value, key.choices) if isinstance(value, str) else None
-    return SettingsError(key.name, f"expected {key.expected}, found {_shown(value)}", hint=hint)
+    return SettingsError(name, f"expected {key.expected}, found {_shown(value)}", hint=hint)
 
 
 def _flatten(tables: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -74,6 +84,9 @@ def _flatten(tables: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in tables.items():
         dotted = prefix + name
+        if dotted == providers.TABLE:
+            found.update(providers.flat(value))
+            continue
         if "." in name or ((dotted in TABLES) != isinstance(value, dict) and dotted not in KEYS):
             raise _misplaced(dotted)
         found.update(_flatten(value, dotted + ".") if dotted in TABLES else {dotted: value})
@@ -86,7 +99,7 @@ def _misplaced(dotted: str) -> SettingsError:
     return unknown(dotted)
 
 
-def _line_of(text: str, key: str) -> int | None:
+def _line_of(text: str, names: list[str]) -> int | None:
     """The line where the key stands: the one that makes it appear when the file is read line by line.
 
     Lines within a value of several lines do not parse alone; such a value's first line is told.
@@ -97,7 +110,7 @@ def _line_of(text: str, key: str) -> int | None:
         tables = _prefix("\n".join(lines[:count]))
         if tables is None:
             continue
-        if _has(tables, key.split(".")):
+        if _has(tables, names):
             return start
         start = count + 1
     return None

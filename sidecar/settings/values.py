@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+from . import providers
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Literal, NoReturn
+    from typing import Any, Literal, NoReturn
 
     from .keys import Value
 
@@ -62,7 +64,10 @@ class Store(Group):
 
 
 class Settings(Group):
-    """All settings. `version` changes with any file that was read; `warnings` tells what was left aside."""
+    """All settings. `version` changes with any file that was read; `warnings` tells what was left aside.
+
+    `providers` holds what the tables `[providers.NAME]` say, by name and key, with the secrets.
+    """
 
     __slots__ = (
         "_layers",
@@ -71,13 +76,14 @@ class Settings(Group):
         "log",
         "mode",
         "model",
+        "providers",
         "session",
         "store",
         "titles",
         "version",
         "warnings",
     )
-    model: str
+    model: str | None
     engine: Literal["native"]
     mode: Mode
     titles: Literal["words", "model"]
@@ -85,6 +91,7 @@ class Settings(Group):
     session: Session
     log: Log
     store: Store
+    providers: Mapping[str, Mapping[str, Any]]
     version: str
     warnings: tuple[str, ...]
     _layers: dict[str, tuple[Value, Layer]]
@@ -93,14 +100,18 @@ class Settings(Group):
         self, layers: dict[str, tuple[Value, Layer]], version: str, warnings: tuple[str, ...] = ()
     ) -> None:
         values = {key: value for key, (value, _) in layers.items()}
-        groups = {"session": Session(values), "log": Log(values), "store": Store(values)}
+        groups: dict[str, object] = {"session": Session(values), "log": Log(values), "store": Store(values)}
+        groups["providers"] = providers.by_name(values)
         fields = {**values, **groups, "_layers": layers, "version": version, "warnings": warnings}
         for name in self.__slots__:
             object.__setattr__(self, name, fields[name])
 
     def values(self) -> dict[str, tuple[Value, Layer]]:
-        """Every key with its value and its layer, in the table's order."""
-        return dict(self._layers)
+        """Every key with its value and its layer, in the table's order; secrets are masked."""
+        return {key: (providers.shown(key, value), layer) for key, (value, layer) in self._layers.items()}
+
+    def __repr__(self) -> str:
+        return f"Settings({self.values()!r})"
 
     def origin(self, key: str) -> Layer:
         """The layer that a key's value comes from."""

@@ -33,6 +33,7 @@ class Shell:
             "XDG_DATA_HOME": str(folder / "share"),
             "SIDECAR_DATA_DIR": str(folder / "data"),
             "SIDECAR_MODEL": model,
+            "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
             "TERM": "xterm-256color",
         }
 

@@ -45,5 +45,6 @@ def folder(tmp_path: Path) -> Folder:
         "XDG_CONFIG_HOME": str(tmp_path / "config"),
         "SIDECAR_DATA_DIR": str(tmp_path / "data"),
         "SIDECAR_MODEL": "echo:",
+        "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
     }
     return Folder(tmp_path, kept | own)

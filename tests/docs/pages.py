@@ -49,4 +49,6 @@ def makes(page: str) -> set[str]:
 
 def sidecar_commands(page: str) -> set[str]:
     """The words that stand as a command behind `sidecar`."""
-    return {name for line in code(page) for name in re.findall(r"(?:^|[\s/])sidecar ([a-z]+)", line)}
+    return {
+        name for line in code(page) for name in re.findall(r"(?:^|[\s/])sidecar ([a-z]+(?:-[a-z]+)*)", line)
+    }

@@ -33,7 +33,7 @@ def test_the_readme_names_the_first_commands_and_contributing_every_target() -> 
 
 
 def test_the_readme_names_exactly_the_commands_that_help_knows(folder: Folder) -> None:
-    known = re.findall(r"^    ([a-z]+)  ", folder.run(".venv/bin/sidecar", "--help"), re.MULTILINE)
+    known = re.findall(r"^    ([a-z-]+)(?:  |$)", folder.run(".venv/bin/sidecar", "--help"), re.MULTILINE)
 
     assert sidecar_commands(README) == set(known)
 

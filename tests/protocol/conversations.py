@@ -151,7 +151,23 @@ def settings(talk: Talk) -> None:
     talk.call("settings/write", scope="user", set={"session.max_stops": 20})
     talk.call("settings/read")
     talk.call("project/trust", path=f"{HOME}/home", trusted=True)
-    talk.call("models/list")
+    talk.call("models/list", provider="echo")
+
+
+def providers(talk: Talk) -> None:
+    """A settings page: who can answer, a key for one, an address for another, and whether they answer."""
+    talk.start()
+    talk.hello()
+    talk.call("providers/list")
+    talk.call("providers/configure", provider="anthropic", apiKey="sk-example-0123456789")
+    talk.call("providers/configure", provider="anthropic", apiKey="two words")
+    talk.call("providers/configure", provider="nobody", apiKey="sk-example-0123456789")
+    talk.call("providers/configure", provider="anthropic", apiKey=None)
+    nowhere = {"type": "openai", "base_url": "http://127.0.0.1:9/v1", "api_key": "sk-example-0123456789"}
+    own = {f"providers.lmstudio.{key}": value for key, value in nowhere.items()}
+    talk.call("settings/write", scope="user", set=own)
+    talk.call("providers/test", provider="lmstudio")
+    talk.call("providers/configure", provider="lmstudio", baseUrl="http://127.0.0.1:1234/v1")
 
 
 def system(talk: Talk) -> None:
@@ -204,4 +220,5 @@ CONVERSATIONS: dict[str, Callable[[Talk], None]] = {
     "11-system": system,
     "12-errors": errors,
     "13-headers": headers,
+    "14-providers": providers,
 }

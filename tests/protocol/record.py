@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.support.sidecar import FIRST_ID
 from tests.support.spawner import Spawner
 
 from .conversations import CONVERSATIONS
@@ -50,6 +51,9 @@ def _trimmed(line: Json) -> Json:
 
 def _normalised(text: str, folder: str) -> str:
     text = text.replace(folder, HOME)
+    text = re.sub(
+        rf'"id": ({FIRST_ID // 1000}\d{{3}})\b', lambda id: f'"id": {int(id[1]) - FIRST_ID + 1}', text
+    )
     epochs = re.findall(r'\\?"epoch\\?": ?\\?"([0-9a-f]{12})\\?"', text)
     instances = re.findall(r'"instanceId": ?"([0-9a-f]{16})"', text)
     found = [("e", value) for value in epochs] + [("f", value) for value in instances]

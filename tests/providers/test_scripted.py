@@ -164,16 +164,16 @@ async def test_every_call_has_an_id_of_its_own(script: Script) -> None:
     assert [call.id for call in again if isinstance(call, ToolCall)] == ["scripted-3", "mine-4"]
 
 
-def test_the_model_is_listed_by_its_file(script: Script) -> None:
-    (entry,) = script().models()
+async def test_the_model_is_listed_by_its_file(script: Script) -> None:
+    (entry,) = await script().models()
 
     assert entry == ModelEntry(id=entry.id, name="Script script.json", provider="scripted")
     assert entry.id.startswith("scripted:")
     assert entry.id.endswith("script.json")
 
 
-def test_a_missing_script_is_listed_as_not_available() -> None:
-    assert ScriptedProvider("no/such.json").models() == [
+async def test_a_missing_script_is_listed_as_not_available() -> None:
+    assert await ScriptedProvider("no/such.json").models() == [
         ModelEntry(
             id="scripted:no/such.json",
             name="Script such.json",

@@ -9,7 +9,7 @@ from .conftest import Places
 
 def test_without_files_every_value_is_the_default(places: Places) -> None:
     assert load(environ={}).values() == {
-        "model": ("echo:", "default"),
+        "model": (None, "default"),
         "engine": ("native", "default"),
         "mode": ("ask", "default"),
         "titles": ("words", "default"),
@@ -26,7 +26,7 @@ def test_without_files_every_value_is_the_default(places: Places) -> None:
 def test_each_later_layer_wins_over_the_one_before(places: Places) -> None:
     origins: list[str] = []
 
-    def model() -> str:
+    def model() -> str | None:
         settings = load(config_file=named, project=project, environ=environ, command_line=options)
         origins.append(settings.origin("model"))
         return settings.model
@@ -45,7 +45,7 @@ def test_each_later_layer_wins_over_the_one_before(places: Places) -> None:
     options = {"model": "a:option"}
     models.append(model())
 
-    assert models == ["echo:", "a:user", "a:project", "a:file", "a:environment", "a:option"]
+    assert models == [None, "a:user", "a:project", "a:file", "a:environment", "a:option"]
     assert origins == ["default", "user", "project", "file", "environment", "command line"]
 
 
@@ -204,6 +204,6 @@ def test_every_key_of_the_table_is_an_attribute_and_the_reverse(places: Places) 
     settings = load(environ={})
     groups = {name: getattr(settings, name) for name in ("session", "log", "store")}
     found = {f"{group}.{name}" for group, held in groups.items() for name in held.__slots__}
-    own = set(Settings.__slots__) - {"_layers", "version", "warnings", *groups}
+    own = set(Settings.__slots__) - {"_layers", "providers", "version", "warnings", *groups}
 
     assert found | own == set(KEYS)

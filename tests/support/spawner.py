@@ -64,6 +64,7 @@ class Spawner:
             "XDG_DATA_HOME": str(home / ".local/share"),
             "SIDECAR_DATA_DIR": str(data_dir or self.data_dir),
             "SIDECAR_MODEL": model,
+            "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
             processes.MARK: self.mark,
         }
 

@@ -45,6 +45,7 @@ _OF_METHOD: dict[str, list[str]] = {
     "events/read": ["cursor_expired"],
     "blob/put": ["storage"],
     "blob/read": ["not_found", "storage"],
+    "providers/configure": ["precondition_failed"],
     "settings/write": ["precondition_failed"],
 }
 

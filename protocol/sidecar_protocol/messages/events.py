@@ -23,6 +23,8 @@ EVENT_TYPES: dict[str, str] = {
     "queue.updated": "`paused`: whether waiting prompts stay until `prompt/resume`; `reason` says why.",
     "turn.started": "`promptId`, `model`, `engine`, `parentTurnId`.",
     "turn.ended": "`reason`, `error?`, `usage`. The last event of its turn.",
+    "context.assembled": "What the model is sent: `model`, `window`, `reserve`, `budget`, `used` (tokens; an estimate"
+    " unless `exact`), and `blocks[]` with the `tokens` of each.",
     "message.started": "The `item` of an answer that now streams.",
     "message.delta": "`itemId` and the `text` to append.",
     "message.completed": "The whole `item`, authoritative.",
@@ -33,7 +35,8 @@ EVENT_TYPES: dict[str, str] = {
     "tool.output": "`itemId` and the `text` that the tool printed.",
     "tool.ended": "The whole `item`, with output and status.",
     "usage.updated": "`turn` and `total`: tokens of this turn and of the chat.",
-    "notice": "`code` and `params`: something worth telling, and no error.",
+    "notice": "`code` and `params`: something worth telling, and no error. `window_unknown` names the `model` whose"
+    " window nobody knows, and what was `assumed`.",
     "error": "An error of the vocabulary, with `willRetry`, `attempt` and `retryAt`.",
 }
 
@@ -62,7 +65,7 @@ class Event(Wire, kw_only=True, frozen=True):
 
 
 class Status(Wire, kw_only=True, frozen=True):
-    """What belongs to no chat: `chats.changed` (sessionId, change), `storage` (state), `models`, `mcp`."""
+    """What belongs to no chat: `chats.changed` (sessionId, change), `storage` (state), `models` (provider), `mcp`."""
 
     type: Literal["chats.changed", "storage", "models", "mcp"]
     """What it tells of."""

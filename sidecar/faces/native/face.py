@@ -18,6 +18,7 @@ from ...rpc.wire import Wire
 from .attachments import Attachments
 from .chats import ChatHandlers
 from .prompts import PromptHandlers
+from .providers import ProviderHandlers
 from .system import System, SystemHandlers
 from .wire import address_of
 
@@ -46,7 +47,13 @@ class NativeFace:
         chats = ChatHandlers(ready, self._attachments)
         prompts = PromptHandlers(ready, self._attachments)
         self.dispatcher = Dispatcher(
-            {**self._own(), **chats.table(), **prompts.table(), **SystemHandlers(ready, system).table()},
+            {
+                **self._own(),
+                **chats.table(),
+                **prompts.table(),
+                **ProviderHandlers(system).table(),
+                **SystemHandlers(ready, system).table(),
+            },
             self._admit,
             lambda params: system.describe(address_of(params)) if isinstance(params, Key) else {},
         )

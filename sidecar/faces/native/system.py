@@ -19,10 +19,11 @@ from ...model.failures import Failure, invalid
 from ...providers.base import ModelEntry
 from ...rpc.dispatch import Handler
 from ...settings import Settings, SettingsConflict, SettingsError
+from .providers import Providers
 from .wire import address_of
 
 
-class System(Protocol):
+class System(Providers, Protocol):
     """What the process offers beside its chats."""
 
     def settings(self, project: str | None) -> Settings: ...
@@ -32,7 +33,8 @@ class System(Protocol):
     ) -> None: ...
     def trusted(self, project: str, trusted: bool) -> None: ...
     def describe(self, address: Address) -> dict[str, Any]: ...
-    def models(self) -> list[ModelEntry]: ...
+    async def models(self, provider: str | None) -> list[ModelEntry]: ...
+    async def default_model(self) -> str | None: ...
     async def checks(self) -> list[Check]: ...
     async def report(self, path: str, redact: bool) -> list[str]: ...
 
@@ -81,8 +83,8 @@ class SystemHandlers:
         )
 
     async def _models(self, call: Call, params: m.ModelsListParams) -> m.ModelsListResult:
-        chosen = self._system.settings(None).model
-        entries = [entry for entry in self._system.models() if params.provider in (None, entry.provider)]
+        chosen = await self._system.default_model()
+        entries = await self._system.models(params.provider)
         return m.ModelsListResult(items=[_model(entry, chosen) for entry in entries])
 
     async def _read_settings(self, call: Call, params: m.SettingsReadParams) -> m.SettingsReadResult:
@@ -146,18 +148,19 @@ class SystemHandlers:
         return m.DoctorReportResult(path=params.path, bytes=size, files=files)
 
 
-def _model(entry: ModelEntry, chosen: str) -> m.ModelInfo:
+def _model(entry: ModelEntry, chosen: str | None) -> m.ModelInfo:
     return m.ModelInfo(
         id=entry.id,
         name=entry.name,
         provider=entry.provider,
         window=entry.window,
         max_output=entry.max_output,
-        modalities=list(entry.modalities),
+        modalities=list(entry.modalities or ("text",)),
         efforts=list(entry.efforts),
         available=entry.available,
         reason=entry.reason,
         default=entry.id == chosen,
+        prices=dict(entry.prices) if entry.prices else None,
     )
 
 

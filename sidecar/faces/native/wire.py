@@ -100,9 +100,12 @@ class EventEncoder:
 
 
 def _data(event: StoredEvent) -> bytes:
-    if event.type in ("turn.ended", "error") and b'"error":' in event.data:
+    if event.type == "turn.ended" and b'"error":' in event.data:
         data = decode(event.data)
         return _encode({**data, "error": error_to_wire(data["error"])})
+    if event.type == "error":
+        data = decode(event.data)
+        return _encode({**error_to_wire(data.pop("error")), **data})
     if event.type == "config.updated":
         return _encode({"config": decode(event.data)["config"]})
     return event.data

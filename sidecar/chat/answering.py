@@ -1,0 +1,79 @@
+"""Who answers a prompt, and with what in view: joins a chat to the providers and the engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..engines import native
+from ..engines.native import TurnRequest
+from ..model.chats import Chat, Prompt
+from ..model.content import EndReason, Turn
+from ..model.failures import Failure, ProviderFailed
+from ..providers.base import ModelRequest
+from ..providers.registry import AUTO, Registry
+from ..store.store import Store
+from . import asking, titles
+from .asking import Asked
+from .messages import messages_of
+from .running import RunningTurn
+
+
+class Answering:
+    """One chat's; remembers of which models it has said that nobody knows their window."""
+
+    def __init__(self, providers: Registry, store: Store) -> None:
+        self._providers = providers
+        self._store = store
+        self._told: set[str] = set()
+
+    async def model(self, chosen: str) -> str:
+        """The model of a turn; when there is none at all, the turn itself tells what to do."""
+        if chosen != AUTO:
+            return chosen
+        try:
+            return await self._providers.default()
+        except ProviderFailed:
+            return AUTO
+
+    async def warm(self, chosen: str) -> None:
+        """Make the model ready for a first prompt."""
+        try:
+            provider, name = self._providers.resolve(await self.model(chosen))
+        except Failure:
+            return
+        await provider.warm(name)
+
+    async def run(
+        self,
+        chat: Chat,
+        config: dict[str, Any],
+        turn: RunningTurn,
+        prompt: Prompt,
+        model: str,
+        goes_on: Turn | None,
+    ) -> EndReason:
+        """Answer the prompt, or go on with an unfinished turn."""
+        provider, name = self._providers.resolve(await self._providers.default() if model == AUTO else model)
+        effort = prompt.overrides.get("effort") or config.get("effort")
+        if provider.reads_history:
+            asked = Asked(provider, name, config, effort, turn.id, prompt.content)
+            first = await self._with_history(chat, turn, asked)
+        else:
+            messages = messages_of([goes_on]) if goes_on else messages_of([], prompt.content)
+            first = ModelRequest(name, messages, effort)
+        return await native.run(TurnRequest(provider, first, config["maxSteps"]), turn)
+
+    async def title(self, turn: Turn) -> str | None:
+        """What the turn's model calls a chat that begins with it."""
+        provider, name = self._providers.resolve(turn.model)
+        return await titles.ask_model(provider, name, "\n\n".join(item.text or "" for item in turn.items))
+
+    async def _with_history(self, chat: Chat, turn: RunningTurn, asked: Asked) -> ModelRequest:
+        """The turn's first request; what it holds, and what nobody knows of its model, is told."""
+        question = await asking.question(self._store, chat, asked)
+        await turn.note("context.assembled", question.manifest)
+        if not question.window_known and asked.model not in self._told:
+            self._told.add(asked.model)
+            params = {"model": question.manifest["model"], "assumed": question.manifest["window"]}
+            await turn.note("notice", {"code": "window_unknown", "params": params})
+        return question.request

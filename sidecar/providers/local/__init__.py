@@ -1,0 +1,1 @@
+"""Models on this machine, run by a process of their own."""

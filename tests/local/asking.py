@@ -1,0 +1,29 @@
+"""Asks a provider, as short as a test wants it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sidecar.model.content import Block
+from sidecar.providers.base import Chunk, Completion, ModelRequest, TextDelta, UserMessage
+from sidecar.providers.local.provider import LocalProvider
+
+
+def request(text: str, model: str = "tiny", **more: Any) -> ModelRequest:
+    return ModelRequest(model, [UserMessage([Block(type="text", text=text)])], **more)
+
+
+async def ask(
+    provider: LocalProvider, text: str, model: str = "tiny", **more: Any
+) -> tuple[list[Chunk], Completion]:
+    chunks: list[Chunk] = []
+
+    async def emit(chunk: Chunk) -> None:
+        chunks.append(chunk)
+
+    done = await provider.stream(request(text, model, **more), emit)
+    return chunks, done
+
+
+def text_of(chunks: list[Chunk]) -> str:
+    return "".join(chunk.text for chunk in chunks if isinstance(chunk, TextDelta))
