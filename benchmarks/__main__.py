@@ -76,7 +76,7 @@ def _compile() -> None:
 
 
 def _contestants(arguments: argparse.Namespace) -> list[Contestant]:
-    found = [ours.contestant()] if "ours" in arguments.peers else []
+    found = [ours.contestant(peers.url())] if "ours" in arguments.peers else []
     if os.environ.get(peers.INSIDE):
         found += [one for one in peers.contestants() if one.name in arguments.peers]
     return found

@@ -1,4 +1,4 @@
-"""Our own driver: spawns `sidecar serve` with the `echo:` model and reads it as the peers are read.
+"""Our own driver: spawns `sidecar serve`, which asks the peers' fake model (or echoes), and reads it as they are read.
 
 One thread reads, stamps each read with the time, and parses every line with `json`: the same work for
 each frame as the harness does for the peers, so that none is measured with a faster client.
@@ -38,7 +38,7 @@ class Failed(Exception):
     """The sidecar answered with an error, left, or said nothing for too long."""
 
 
-class EchoTurn:
+class OurTurn:
     """Counts deltas by their seq: one frame may stand for a run of them."""
 
     def __init__(self, tag: str) -> None:
@@ -58,7 +58,7 @@ class EchoTurn:
         self.t_end, self._error = when, error
         self._done.set()
 
-    def wait(self, timeout: float = 120) -> EchoTurn:
+    def wait(self, timeout: float = 120) -> OurTurn:
         if not self._done.wait(timeout):
             raise Failed(f"{self.tag}: no end after {timeout} s and {self.deltas} deltas")
         if self._error:
@@ -146,14 +146,15 @@ class Lines:
 
 
 class SidecarDriver:
-    """One process of ours. Its data live in `home`."""
+    """One process of ours. Its data live in `home`; the model is at `url`, or is an echo."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, url: str | None) -> None:
         self._home = home
-        self._turns: dict[str, EchoTurn] = {}
+        self._url = url
+        self._turns: dict[str, OurTurn] = {}
 
     def start(self) -> float:
-        self.io = Lines(_environment(self._home), self._home, self._event)
+        self.io = Lines(_environment(self._home, self._url), self._home, self._event)
         hello = {
             "protocol": "sidecar",
             "versions": [1],
@@ -172,8 +173,8 @@ class SidecarDriver:
         opened, _ = self.io.call("chat/open", {"chatId": sid, "ifMissing": "fail"})
         return len(opened["turns"])
 
-    def prompt(self, sid: str, text: str, tag: str) -> EchoTurn:
-        turn = self._turns[sid] = EchoTurn(tag)
+    def prompt(self, sid: str, text: str, tag: str) -> OurTurn:
+        turn = self._turns[sid] = OurTurn(tag)
 
         def answer(reply: Any, when: float) -> None:
             if "result" not in reply:
@@ -197,17 +198,27 @@ class SidecarDriver:
             turn.end(when, None if reason == "end_turn" else reason)
 
 
-def contestant() -> Contestant:
-    return Contestant("ours", SidecarDriver, _words, _import, 20_000, _version())
+def contestant(url: str | None) -> Contestant:
+    """Ours, with the fake model that listens at `url`; without one, echoing."""
+
+    def make(home: Path) -> SidecarDriver:
+        return SidecarDriver(home, url)
+
+    return Contestant("ours", make, marked if url else _words, _import, 20_000, _version())
 
 
-def _words(deltas: int, _: str) -> str:
+def marked(deltas: int, tag: str) -> str:
+    """What the fake model reads: how many deltas it should answer, and a tag for its log."""
+    return f"[[n={deltas}]] [[id={tag}]]"
+
+
+def _words(deltas: int, _: str = "") -> str:
     return " ".join(f"t{number % 10_000:04d}" for number in range(deltas))
 
 
 def _import(home: Path, turns: int) -> str:
     """Make a chat of `turns` turns; each about as long as those that the peers are seeded with."""
-    reply = _words(50, "")
+    reply = _words(50)
     lines = [
         json.dumps({"role": role, "text": text})
         for number in range(turns)
@@ -215,7 +226,7 @@ def _import(home: Path, turns: int) -> str:
     ]
     path = home / "seed.jsonl"
     path.write_text("\n".join(lines) + "\n")
-    driver = SidecarDriver(home)
+    driver = SidecarDriver(home, None)
     driver.start()
     try:
         driver.io.call("chat/import", {"chatId": "seeded", "path": str(path)}, timeout=600)
@@ -229,12 +240,16 @@ def _version() -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
 
 
-def _environment(home: Path) -> dict[str, str]:
+def _environment(home: Path, url: str | None) -> dict[str, str]:
     """Nothing of the tester's own. Bytecode may be written, as on a user's machine."""
+    model = {"SIDECAR_MODEL": "openai:fake", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "benchmark"}
     kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
-    return kept | {
-        "HOME": str(home),
-        "LANG": "C.UTF-8",
-        "SIDECAR_MODEL": "echo:",
-        "SIDECAR_DATA_DIR": str(home / "data"),
-    }
+    return (
+        kept
+        | (model if url else {"SIDECAR_MODEL": "echo:"})
+        | {
+            "HOME": str(home),
+            "LANG": "C.UTF-8",
+            "SIDECAR_DATA_DIR": str(home / "data"),
+        }
+    )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .contestant import Contestant, Driver
+from .ours import marked
 
 FOLDER = Path(os.environ.get("SIDECAR_PEERS") or Path(__file__).parents[2] / "shared/peers").resolve()
 
@@ -47,14 +48,22 @@ def run_inside(arguments: list[str]) -> int:
         return 130
 
 
+def url() -> str | None:
+    """Where the fake model listens; None outside of its network."""
+    if not os.environ.get(INSIDE):
+        return None
+    sys.path.insert(0, str(FOLDER))
+    found: str = importlib.import_module("common").URL
+    return found
+
+
 def contestants() -> list[Contestant]:
     """Codex, when it is installed, and the null program."""
-    sys.path.insert(0, str(FOLDER))
     drivers = importlib.import_module("registry").DRIVERS
     codex, null = drivers["codex-app-server"], drivers["null-python-acp"]
-    found = [Contestant("null", _maker(null), _marked, None, 0, "the least that answers")]
+    found = [Contestant("null", _maker(null), marked, None, 0, "the least that answers")]
     if Path(codex.argv[0]).exists():
-        found.insert(0, Contestant("codex", _maker(codex), _marked, _seeder(codex), 200, _version(codex)))
+        found.insert(0, Contestant("codex", _maker(codex), marked, _seeder(codex), 200, _version(codex)))
     else:
         print(f"codex is not installed: {FOLDER / 'install.sh'} codex", file=sys.stderr)
     return found
@@ -80,18 +89,13 @@ def _seeder(driver: Any) -> Any:
         try:
             sid: str = running.new_session()
             for number in range(turns):
-                text = f"{number}: {_SENTENCE * 3} {_marked(50, f's{number}')}"
+                text = f"{number}: {_SENTENCE * 3} {marked(50, f's{number}')}"
                 running.prompt(sid, text, f"s{number}").wait()
         finally:
             running.stop()
         return sid
 
     return seed
-
-
-def _marked(deltas: int, tag: str) -> str:
-    """What the fake model reads: how many deltas it should answer, and a tag for its log."""
-    return f"[[n={deltas}]] [[id={tag}]]"
 
 
 def _version(driver: Any) -> str:

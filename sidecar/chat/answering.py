@@ -56,7 +56,8 @@ class Answering:
         provider, name = self._providers.resolve(await self._providers.default() if model == AUTO else model)
         effort = prompt.overrides.get("effort") or config.get("effort")
         if provider.reads_history:
-            asked = Asked(provider, name, config, effort, turn.id, prompt.content)
+            told = f"{provider.known(name).provider}:{name}" in self._told
+            asked = Asked(provider, name, config, effort, turn.id, prompt.content, told)
             first = await self._with_history(chat, turn, asked)
         else:
             messages = messages_of([goes_on]) if goes_on else messages_of([], prompt.content)
@@ -72,8 +73,9 @@ class Answering:
         """The turn's first request; what it holds, and what nobody knows of its model, is told."""
         question = await asking.question(self._store, chat, asked)
         await turn.note("context.assembled", question.manifest)
-        if not question.window_known and asked.model not in self._told:
-            self._told.add(asked.model)
-            params = {"model": question.manifest["model"], "assumed": question.manifest["window"]}
+        model = question.manifest["model"]
+        if not question.window_known and model not in self._told:
+            self._told.add(model)
+            params = {"model": model, "assumed": question.manifest["window"]}
             await turn.note("notice", {"code": "window_unknown", "params": params})
         return question.request

@@ -42,13 +42,15 @@ class Asked(NamedTuple):
     turn_id: str
     prompt: list[Block]
     """Empty when an earlier turn is gone on with: what was said is in the history."""
+    window_is_asked: bool = False
+    """Whether the provider was asked for this model's window before, and did not say."""
 
 
 async def question(store: Store, chat: Chat, asked: Asked) -> Question:
     """The newest whole turns that fit, then the prompt; raises when the prompt alone does not fit."""
     instructions = asked.config.get("instructions")
     fixed = fits.of_text(instructions or "") + fits.of_content(asked.prompt)
-    window = await _window(asked, fixed)
+    window = await _window(store, chat, asked, fixed)
     budget = fits.budget(window or fits.ASSUMED_WINDOW, asked.config.get("outputReserve"))
     if fixed > budget.total:
         raise _too_large(fixed, budget)
@@ -69,17 +71,26 @@ async def question(store: Store, chat: Chat, asked: Asked) -> Question:
     return Question(request, _manifest(asked, budget, fixed, sent, len(turns)), window is not None)
 
 
-async def _window(asked: Asked, needed: int) -> int | None:
+async def _window(store: Store, chat: Chat, asked: Asked, fixed: int) -> int | None:
     """The model's window: the chat's word, or what is known, or what the provider says when it matters."""
     chosen: int | None = asked.config.get("window")
     known = chosen or asked.provider.known(asked.model).window
-    if known is None and needed > SMALL:
+    if known is None and not asked.window_is_asked and not await _is_small(store, chat, asked, fixed):
         try:
             await asked.provider.models()
         except ProviderFailed:
             return None
         known = asked.provider.known(asked.model).window
     return known
+
+
+async def _is_small(store: Store, chat: Chat, asked: Asked, fixed: int) -> bool:
+    """Whether the prompt and the whole chat before it fit every window."""
+    if fixed > SMALL:
+        return False
+    _, page = await store.history(chat.id, limit=PAGE_TURNS, max_bytes=PAGE_BYTES)
+    ended = [turn for turn in page.turns if turn.id != asked.turn_id]
+    return page.before is None and fits.newest(ended, SMALL - fixed) == ended
 
 
 async def _newest(store: Store, chat: Chat, running: str, room: int) -> list[Turn]:

@@ -7,6 +7,7 @@ followed by its one result. A history that holds to them is taken by all.
 from __future__ import annotations
 
 import base64
+import re
 import secrets
 from collections.abc import Iterable
 from typing import Literal
@@ -28,6 +29,10 @@ from .base import (
 GO_ON = "Go on from where you stopped, without repeating what you have said."
 INTERRUPTED = "The tool call was interrupted; it has no result."
 NOTHING = "(no text)"
+
+_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}|functions\.[a-zA-Z0-9_-]{1,64}:\d+")
+"""What all APIs take; the second is how Kimi's models number their calls, and they want it back like that."""
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """What every API with images takes."""
@@ -77,7 +82,9 @@ def parts(messages: Iterable[Message]) -> list[Part]:
         nonlocal replied
         if replied and (replied.text.strip() or replied.tool_calls or replied.verbatim):
             answers = [results.get(id) or ToolResult(id, INTERRUPTED, True) for id in open_calls]
-            found.append(Replied(replied.text, replied.tool_calls, answers, replied.verbatim))
+            if _needs_user(found):
+                found.append(Said([Block(type="text", text=GO_ON)]))
+            found.append(_spellable(Replied(replied.text, replied.tool_calls, answers, replied.verbatim)))
         replied = None
         open_calls.clear()
         results.clear()
@@ -101,13 +108,45 @@ def parts(messages: Iterable[Message]) -> list[Part]:
     return _begun_and_ended(found)
 
 
+def _spellable(reply: Replied) -> Replied:
+    """An imported chat may hold calls with names, ids and arguments that no API takes; a verbatim reply cannot."""
+    if reply.verbatim:
+        return reply
+    return Replied(
+        reply.text,
+        [
+            ToolCall(
+                _id(made.id),
+                _NAME.sub("_", made.name)[:64] or "unnamed",
+                made.input if isinstance(made.input, dict) else {"input": made.input},
+            )
+            for made in reply.calls
+        ],
+        [ToolResult(_id(result.call_id), result.text, result.failed) for result in reply.results],
+        None,
+    )
+
+
+def _id(id: str) -> str:
+    if _ID.fullmatch(id):
+        return id
+    import hashlib
+
+    return f"call_{hashlib.sha256(id.encode(errors='replace')).hexdigest()[:24]}"
+
+
 def _begun_and_ended(found: list[Part]) -> list[Part]:
     if not found or isinstance(found[0], Replied):
         found.insert(0, Said([]))
-    last = found[-1]
-    if isinstance(last, Replied) and not last.results:
+    if _needs_user(found):
         found.append(Said([Block(type="text", text=GO_ON)]))
     return found
+
+
+def _needs_user(found: list[Part]) -> bool:
+    """A reply without calls is followed by the user: here by the words that it was gone on with."""
+    last = found[-1] if found else None
+    return isinstance(last, Replied) and not last.results
 
 
 def pieces(content: list[Block], request: ModelRequest, model: ModelEntry) -> list[Text | Media]:

@@ -22,19 +22,22 @@ Json = dict[str, Any]
 
 
 class Talk:
-    def __init__(self, api: str, fake: FakeProvider, spawn: Spawner, folder: Path) -> None:
+    """`table` is more of the provider's configuration. A second one goes on with the chats of the first."""
+
+    def __init__(self, api: str, fake: FakeProvider, spawn: Spawner, folder: Path, table: str = "") -> None:
         self.api = api
         self.provider = APIS[api]
         self.model = f"{self.provider}:fake"
         self.fake = fake
         config = folder / "impatient.toml"
-        config.write_text(f"[providers.{self.provider}]\ntimeout = 1\nretries = 1\n")
+        config.write_text(f"[providers.{self.provider}]\ntimeout = 1\nretries = 1\n{table}\n")
         self._sent = 0
         self.sidecar: Sidecar = spawn("--config", str(config), model=self.model, env=fake.env)
 
     def send(self, chat: str, text: str, **params: Any) -> Json:
         self._sent += 1
-        return self.sidecar.call("prompt/send", chatId=chat, promptId=f"p{self._sent}", text=text, **params)
+        prompt = f"p{self.sidecar.pid}-{self._sent}"
+        return self.sidecar.call("prompt/send", chatId=chat, promptId=prompt, text=text, **params)
 
     def end(self, sent: Json) -> Json:
         """The end of the turn that `send` began."""

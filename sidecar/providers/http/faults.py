@@ -25,7 +25,7 @@ _WINDOW = re.compile(
     re.IGNORECASE,
 )
 _MODEL = re.compile(
-    r"model.{0,80}(not.{0,6}(found|exist|supported|available)|unknown|invalid)|no such model", re.I
+    r"model.{0,80}(not.{0,6}(found|exist|supported|available)|unknown|invalid)|(no such|invalid) model", re.I
 )
 _KEY = re.compile(
     r"api.?key.{0,20}(not valid|invalid|incorrect|expired)|(invalid|incorrect).{0,12}api.?key", re.I
@@ -33,7 +33,10 @@ _KEY = re.compile(
 _QUOTA = re.compile(
     r"insufficient.?(quota|balance|credit|funds)|credit balance|billing|payment|quota exceeded.*plan", re.I
 )
-_FILTERED = re.compile(r"content.?(filter|policy|management)|safety|blocked|prohibited", re.IGNORECASE)
+_FLAGGED = re.compile(r"flagged|moderation", re.IGNORECASE)
+_FILTERED = re.compile(
+    r"content.?(filter|policy|management)|safety|blocked|prohibited|" + _FLAGGED.pattern, re.IGNORECASE
+)
 
 
 class Trouble(msgspec.Struct, frozen=True):
@@ -131,7 +134,7 @@ def described(document: Any) -> tuple[str, str]:
     """The code and the message of an error document of any of the APIs."""
     if not isinstance(document, dict):
         return "", ""
-    error = document.get("error", document)
+    error = document.get("error") or document
     if not isinstance(error, dict):
         return "", str(error)
     codes = (error.get("code"), error.get("status"), error.get("type"))
@@ -171,6 +174,8 @@ def _reason(trouble: Trouble) -> str:
         return "quota"
     if status == 403 and _MODEL.search(text):
         return "model_unknown"
+    if status == 403 and _FLAGGED.search(text):
+        return "refused"
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     return "overloaded" if status >= 500 else "bad_reply"

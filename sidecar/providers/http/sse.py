@@ -29,11 +29,13 @@ class LineReader:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The lines that `data` completes, without their ends."""
-        if self._after_cr:
-            data = data.removeprefix(b"\n")
         if not data:
             return []
+        if self._after_cr:
+            data = data.removeprefix(b"\n")
         self._after_cr = data[-1:] == b"\r"
+        if not data:
+            return []
         if len(self._rest) + len(data) > MAX_EVENT_BYTES:
             raise TooLong
         whole = data[-1:] in (b"\n", b"\r")
@@ -84,7 +86,7 @@ class SseReader:
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
-            self._size += len(value)
+            self._size += len(line)
             if self._size > MAX_EVENT_BYTES:
                 raise TooLong
             self._data.append(value)
