@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import anyio
 import msgspec
@@ -21,7 +21,7 @@ from sidecar_protocol.framing import Frame
 from sidecar_protocol.jsonrpc import Notification, notification
 from sidecar_protocol.peer import Peer
 
-from . import doctor, logs
+from . import logs
 from . import settings as configuration
 from .chat import identity
 from .chat.chats import Chats
@@ -42,6 +42,9 @@ from .settings.files import default_data_dir
 from .store import Store
 from .system import lifeline, processes
 from .system.launch import Handover, ServeOptions
+
+if TYPE_CHECKING:
+    from .doctor import Check
 
 logger = logging.getLogger(__name__)
 
@@ -117,13 +120,22 @@ class House:
         with self._signals():
             self._take_over_the_door()
             self._tasks.start_soon(self._open_early)
-            await self._leaving.wait()
+            await self._wait_to_leave()
             with anyio.move_on_after(GRACE_S, shield=True):
                 await self._close()
         self._peer.abandon()
         self._door.outlet.drain(FLUSH_S)
         # Threads that hang in a write nobody reads, or in a file system, must not keep us.
         _exit(self._code)
+
+    async def _wait_to_leave(self) -> None:
+        """A task of the house that failed cancels all others: then no turn could run, and the process must end."""
+        try:
+            await self._leaving.wait()
+        except BaseException:
+            logger.critical("a task of the house failed; the process ends")
+            _count_down(70)  # EX_SOFTWARE
+            raise
 
     def settings(self, project: str | None) -> Settings:
         """The settings in force for a project, read once."""
@@ -195,7 +207,7 @@ class House:
         data_dir = self.settings(None).store.data_dir
         return os.path.join(default_data_dir() if data_dir == MEMORY else data_dir, "models")
 
-    async def checks(self) -> list[doctor.Check]:
+    async def checks(self) -> list[Check]:
         try:
             settings: Settings | str = self.settings(None)
         except SettingsError as error:
@@ -204,6 +216,8 @@ class House:
             store: Store | Failure = (await self._ready()).store
         except Failure as failure:
             store = failure
+        from . import doctor
+
         return await doctor.examine(store, settings)
 
     async def report(self, path: str, redact: bool) -> list[str]:
@@ -211,6 +225,8 @@ class House:
             values = {key: value for key, (value, _) in self.settings(None).values().items()}
         except SettingsError:
             values = {}  # the checks tell what is wrong
+        from . import doctor
+
         return await doctor.write_report(path, redact, await self.checks(), self._store, values)
 
     def _start_logging(self) -> None:
@@ -324,7 +340,9 @@ class House:
     async def _open_store(self) -> Chats:
         settings = self.settings(None)
         process = processes.current()
-        me = ProcessIdentity(self._door.instance_id, *process)
+        me = ProcessIdentity(
+            self._door.instance_id, process.boot, process.namespace, process.pid, process.started
+        )
         store = Store(settings.store.data_dir, settings.store.busy_timeout, me, _is_alive)
         await store.open(self._tasks, lambda state: self._status("storage", {"state": state}))
         self._store = store

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import anyio.to_thread
+import msgspec
 
 from . import __version__
 from .model.chats import Page
@@ -22,7 +23,7 @@ LOW_DISK_BYTES = 200 * 1024 * 1024
 """Below this a long chat with attachments may soon not be kept."""
 
 
-class Check(NamedTuple):
+class Check(msgspec.Struct, frozen=True):
     name: str
     status: Literal["ok", "warn", "fail"]
     code: str
@@ -57,7 +58,7 @@ async def write_report(
     }
     files = {
         "about.json": about,
-        "checks.json": [check._asdict() for check in checks],
+        "checks.json": [msgspec.structs.asdict(check) for check in checks],
         "settings.json": {key: _hidden(value, redact) for key, value in settings.items()},
     }
     if store:
@@ -65,7 +66,7 @@ async def write_report(
         shown = ("epoch", "last_seq", "turns", "state", "created_at", "last_activity", "archived", "model")
         private = () if redact else ("title", "project_path", "key")
         files["chats.json"] = [{name: getattr(chat, name) for name in (*shown, *private)} for chat in chats]
-        files["statistics.json"] = (await store.statistics(None, None))._asdict()
+        files["statistics.json"] = msgspec.structs.asdict(await store.statistics(None, None))
     await anyio.to_thread.run_sync(_zip, path, files)
     return list(files)
 

@@ -67,14 +67,14 @@ class Answering:
     async def title(self, turn: Turn) -> str | None:
         """What the turn's model calls a chat that begins with it."""
         provider, name = self._providers.resolve(turn.model)
-        return await titles.ask_model(provider, name, "\n\n".join(item.text or "" for item in turn.items))
+        return await titles.ask_model(provider, name, titles.said_in(turn))
 
     async def _with_history(self, chat: Chat, turn: RunningTurn, asked: Asked) -> ModelRequest:
         """The turn's first request; what it holds, and what nobody knows of its model, is told."""
         question = await asking.question(self._store, chat, asked)
         await turn.note("context.assembled", question.manifest)
         model = question.manifest["model"]
-        if not question.window_known and model not in self._told:
+        if question.window_is_missed and model not in self._told:
             self._told.add(model)
             params = {"model": model, "assumed": question.manifest["window"]}
             await turn.note("notice", {"code": "window_unknown", "params": params})

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import Any
+
+import msgspec
 
 from ..context import window as fits
 from ..context.window import Budget
@@ -16,23 +19,25 @@ from .messages import messages_of
 SMALL = 4000
 """Tokens that fit every window: below this a model's window need not be asked for."""
 
+FIRST_PAGE_TURNS = 25
 PAGE_TURNS = 200
 PAGE_BYTES = 1024 * 1024
-"""History is read in pages of this size until the window is full."""
+"""History is read in pages, each twice as long as the one before, until the window is full: most windows of a
+long chat are full after few turns, and reading more would only make the first word late."""
 
 MAX_MEDIA_BYTES = 20 * 1024 * 1024
 """Of images and audio in one request, the newest first; providers take little more."""
 
 
-class Question(NamedTuple):
-    """A turn's first request, how it was measured, and whether its model's window is known."""
+class Question(msgspec.Struct, frozen=True):
+    """A turn's first request, how it was measured, and whether its model's window matters and nobody knows it."""
 
     request: ModelRequest
     manifest: dict[str, Any]
-    window_known: bool
+    window_is_missed: bool
 
 
-class Asked(NamedTuple):
+class Asked(msgspec.Struct, frozen=True):
     """What is asked: by which model, under which configuration of the chat, with which prompt."""
 
     provider: Provider
@@ -50,7 +55,7 @@ async def question(store: Store, chat: Chat, asked: Asked) -> Question:
     """The newest whole turns that fit, then the prompt; raises when the prompt alone does not fit."""
     instructions = asked.config.get("instructions")
     fixed = fits.of_text(instructions or "") + fits.of_content(asked.prompt)
-    window = await _window(store, chat, asked, fixed)
+    window, is_missed = await _window(store, chat, asked, fixed)
     budget = fits.budget(window or fits.ASSUMED_WINDOW, asked.config.get("outputReserve"))
     if fixed > budget.total:
         raise _too_large(fixed, budget)
@@ -68,20 +73,22 @@ async def question(store: Store, chat: Chat, asked: Asked) -> Question:
         max_output=asked.config.get("outputReserve"),
         cache_key=chat.key.session_id.rpartition("-")[2],
     )
-    return Question(request, _manifest(asked, budget, fixed, sent, len(turns)), window is not None)
+    return Question(request, _manifest(asked, budget, fixed, sent, len(turns)), is_missed)
 
 
-async def _window(store: Store, chat: Chat, asked: Asked, fixed: int) -> int | None:
-    """The model's window: the chat's word, or what is known, or what the provider says when it matters."""
+async def _window(store: Store, chat: Chat, asked: Asked, fixed: int) -> tuple[int | None, bool]:
+    """The model's window: the chat's word, or what is known, or what the provider says when it matters; and
+    whether it matters and nobody knows it."""
     chosen: int | None = asked.config.get("window")
     known = chosen or asked.provider.known(asked.model).window
-    if known is None and not asked.window_is_asked and not await _is_small(store, chat, asked, fixed):
-        try:
-            await asked.provider.models()
-        except ProviderFailed:
-            return None
-        known = asked.provider.known(asked.model).window
-    return known
+    if known is not None or asked.window_is_asked:
+        return known, known is None
+    if await _is_small(store, chat, asked, fixed):
+        return None, False
+    with suppress(ProviderFailed):
+        await asked.provider.models()
+    known = asked.provider.known(asked.model).window
+    return known, known is None
 
 
 async def _is_small(store: Store, chat: Chat, asked: Asked, fixed: int) -> bool:
@@ -96,8 +103,10 @@ async def _is_small(store: Store, chat: Chat, asked: Asked, fixed: int) -> bool:
 async def _newest(store: Store, chat: Chat, running: str, room: int) -> list[Turn]:
     found: list[Turn] = []
     before: str | None = None
+    limit = FIRST_PAGE_TURNS
     while True:
-        _, page = await store.history(chat.id, before=before, limit=PAGE_TURNS, max_bytes=PAGE_BYTES)
+        _, page = await store.history(chat.id, before=before, limit=limit, max_bytes=PAGE_BYTES)
+        limit = min(2 * limit, PAGE_TURNS)
         ended = [turn for turn in page.turns if turn.id != running]
         taken = fits.newest(ended, room)
         found = taken + found

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import anyio
+import msgspec
 
 from ..model.chats import Chat, ChatKey, Hit, Lease, Page, Statistics
 from ..model.failures import Refused
@@ -25,7 +26,7 @@ logger = logging.getLogger(__name__)
 DAY_MS = 24 * 3600 * 1000
 
 
-class Opened(NamedTuple):
+class Opened(msgspec.Struct, frozen=True):
     """A session, whether it was made now, and what crash closure ended."""
 
     session: Session
@@ -33,7 +34,7 @@ class Opened(NamedTuple):
     closed: Closure | None
 
 
-class View(NamedTuple):
+class View(msgspec.Struct, frozen=True):
     """What opening a chat shows. `holder` is the lease of another process that writes to it."""
 
     snapshot: Snapshot
@@ -159,7 +160,7 @@ class Chats:
     async def archive(self, address: Address, archived: bool) -> Session:
         session = await self.known(address)
         await self.store.archive(session.chat.id, archived)
-        session.chat = session.chat._replace(archived=archived)
+        session.chat = msgspec.structs.replace(session.chat, archived=archived)
         return session
 
     async def history(
@@ -239,4 +240,4 @@ class Chats:
 def _real(page: Page) -> Page:
     if page.project_path is None:
         return page
-    return page._replace(project_path=identity.real_project(page.project_path))
+    return msgspec.structs.replace(page, project_path=identity.real_project(page.project_path))

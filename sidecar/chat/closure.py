@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from ..model.content import Turn, Usage
 from ..model.events import NewEvent
 from .running import ended, terminal_event, turn_ended
 
 
-class Closure(NamedTuple):
+class Closure(msgspec.Struct, frozen=True):
     """The events that close a chat, and which turns and items they end."""
 
     events: list[NewEvent]

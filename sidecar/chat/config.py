@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any, Literal
 
 import msgspec
@@ -99,7 +98,9 @@ def effective(defaults: dict[str, Any], stored: dict[str, Any], project_path: st
 
 
 def _unknown(key: str) -> Refused:
-    near = difflib.get_close_matches(key, sorted(KEYS), n=2)
+    from difflib import get_close_matches
+
+    near = get_close_matches(key, sorted(KEYS), n=2)
     nearest = " or ".join(f"`{name}`" for name in near)
     remedy = f"did you mean {nearest}?" if near else f"known keys: {', '.join(sorted(KEYS))}"
     return Refused(

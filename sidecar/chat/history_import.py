@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -19,7 +19,7 @@ from .titles import first_words
 _TERMINAL = {"message": "message.completed", "thought": "thought.completed"}
 
 
-class Blob(NamedTuple):
+class Blob(msgspec.Struct, frozen=True):
     data: bytes
     mime_type: str
     name: str | None
@@ -185,7 +185,7 @@ def _turn_events(turn: Turn, parent: str | None) -> Iterator[NewEvent]:
         else:
             yield NewEvent(_TERMINAL.get(item.type, "tool.ended"), {"item": item}, turn.id, ts=at)
     ended = turn_ended(turn.id, turn.reason or "interrupted", turn.usage or Usage(), turn.error)
-    yield ended._replace(ts=turn.ended_at or start)
+    yield msgspec.structs.replace(ended, ts=turn.ended_at or start)
 
 
 def _renumbered(turns: list[Turn]) -> list[Turn]:

@@ -6,7 +6,8 @@ import hashlib
 import os
 import re
 import unicodedata
-from typing import NamedTuple
+
+import msgspec
 
 from ..model.chats import ChatKey, KeyKind
 from ..model.failures import Refused, invalid
@@ -19,7 +20,7 @@ SLUG_CHARACTERS = 40
 _SESSION_ID = re.compile(r"sc-[a-z0-9-]{1,40}-[0-9a-f]{16}")
 
 
-class Address(NamedTuple):
+class Address(msgspec.Struct, frozen=True):
     """How a request names a chat."""
 
     chat_id: str | None = None

@@ -6,6 +6,7 @@ which a commit notices (`Stale`) and which is then read anew. What a dead owner 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -23,6 +24,8 @@ from . import closure, config, identity
 from .answering import Answering
 from .recorder import Recorder
 from .running import RunningTurn
+
+logger = logging.getLogger(__name__)
 
 CLOSING_WAIT_S = 3.0
 """How long a write waits for an owner that has said that it is leaving."""
@@ -65,7 +68,18 @@ class LeasedChat:
 
     def warm(self) -> None:
         """Somebody looks at the chat: make its model ready, beside everything else."""
-        self._around.tasks.start_soon(self._answering.warm, str(self.config["model"]))
+        self._beside(self._answering.warm, str(self.config["model"]))
+
+    def _beside(self, work: Callable[..., Awaitable[None]], *args: Any) -> None:
+        """Do something that nobody waits for. A bug in it is logged, and ends neither turns nor other chats."""
+
+        async def guarded() -> None:
+            try:
+                await work(*args)
+            except Exception:
+                logger.exception("something beside a chat failed")
+
+        self._around.tasks.start_soon(guarded)
 
     @property
     def holds_lease(self) -> bool:

@@ -6,7 +6,7 @@ Every change runs under the chat's lock, in the order of the requests, and is co
 from __future__ import annotations
 
 import logging
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import anyio
 import msgspec
@@ -43,14 +43,14 @@ class Incoming(msgspec.Struct, frozen=True):
     overrides: dict[str, Any] = {}
 
 
-class Sent(NamedTuple):
+class Sent(msgspec.Struct, frozen=True):
     disposition: Literal["started", "queued", "steered", "duplicate"]
     turn_id: str
     seq: int
     position: int | None = None
 
 
-class Cancelled(NamedTuple):
+class Cancelled(msgspec.Struct, frozen=True):
     outcome: Literal["cancelled", "already_ended", "nothing_running"]
     end_seq: int | None = None
 
@@ -70,7 +70,7 @@ class Session(LeasedChat):
         async def change() -> None:
             await self.look()
             place, prompt = self._waiting(prompt_id, revision)
-            edited = prompt._replace(content=content, revision=prompt.revision + 1)
+            edited = msgspec.structs.replace(prompt, content=content, revision=prompt.revision + 1)
             await self._record(facts.prompt_event("prompt.edited", edited, revision=edited.revision))
             self.queue[place] = edited
 
@@ -92,7 +92,7 @@ class Session(LeasedChat):
             await self.look()
             if self.chat.queue_paused:
                 await self._record(facts.queue_event(False, "resumed"))
-                self.chat = self.chat._replace(queue_paused=False)
+                self.chat = msgspec.structs.replace(self.chat, queue_paused=False)
             self._advance_soon()
 
         await self._changing(change)
@@ -119,7 +119,7 @@ class Session(LeasedChat):
             chosen = title if title is not None else await self._first_words()
             namer = by if title is not None else "sidecar"
             stored = await self._record(NewEvent("chat.renamed", {"title": chosen, "by": namer}))
-            self.chat = self.chat._replace(title=chosen, title_by=namer)
+            self.chat = msgspec.structs.replace(self.chat, title=chosen, title_by=namer)
             await self._release_if_idle()
             return stored[-1].seq
 
@@ -137,7 +137,7 @@ class Session(LeasedChat):
             in_force = config.effective(self._around.defaults(project), stored_config, project)
             data = {"config": in_force, "stored": stored_config, "projectPath": project}
             stored = await self._record(NewEvent("config.updated", data))
-            self.chat = self.chat._replace(config=stored_config, project_path=project)
+            self.chat = msgspec.structs.replace(self.chat, config=stored_config, project_path=project)
             await self._release_if_idle()
             return stored[-1].seq
 
@@ -256,7 +256,8 @@ class Session(LeasedChat):
         if title:
             events.append(NewEvent("chat.renamed", {"title": title, "by": "sidecar"}))
         stored = await self._record(*events)
-        self.chat = self.chat._replace(
+        self.chat = msgspec.structs.replace(
+            self.chat,
             head=prompt.turn_id,
             state="running",
             title=self.chat.title or title,
@@ -307,7 +308,8 @@ class Session(LeasedChat):
             await self._yield_to_new_owner(turn)
             return
         turn.end_seq = stored[-2].seq
-        self.chat = self.chat._replace(
+        self.chat = msgspec.structs.replace(
+            self.chat,
             state="idle",
             usage=self.chat.usage.plus(turn.usage),
             queue_paused=self.chat.queue_paused or pauses,
@@ -315,7 +317,7 @@ class Session(LeasedChat):
         self._ended(turn)
         first = self.chat.turns == 1 and reason == "end_turn"
         if first and self._around.model_titles(self.chat.project_path):
-            self._around.tasks.start_soon(self._name_by_model, turn.id)
+            self._beside(self._name_by_model, turn.id)
 
     async def _commit_end(self, events: list[NewEvent]) -> list[StoredEvent] | None:
         """The events as stored, once the disk takes them; None when another process has taken the chat over."""
@@ -354,7 +356,7 @@ class Session(LeasedChat):
 
     def _advance_soon(self) -> None:
         if self.queue and not self.chat.queue_paused and self.turn is None and not self.leaving:
-            self._around.tasks.start_soon(self._advance)
+            self._beside(self._advance)
 
     async def _advance(self) -> None:
         """Start the next waiting prompt."""
@@ -392,7 +394,7 @@ class Session(LeasedChat):
         said = await self._unfinished(old)
         content = next((item.content for item in said.items if item.type == "user" and item.content), [])
         before = await self._rewound_before(said.id)
-        return await self._start(prompt._replace(content=content), before=before)
+        return await self._start(msgspec.structs.replace(prompt, content=content), before=before)
 
     async def _turn_to_retry(self, turn_id: str | None) -> Turn:
         wanted = turn_id or self.chat.head
@@ -456,7 +458,7 @@ class Session(LeasedChat):
     async def _pause(self, reason: str) -> None:
         if self.queue and not self.chat.queue_paused:
             await self._record(facts.queue_event(True, reason))
-            self.chat = self.chat._replace(queue_paused=True)
+            self.chat = msgspec.structs.replace(self.chat, queue_paused=True)
 
     def _waiting(self, prompt_id: str, revision: int | None) -> tuple[int, Prompt]:
         for place, prompt in enumerate(self.queue):

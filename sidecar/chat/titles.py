@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio
 
-from ..model.content import Block
+from ..model.content import Block, Turn
 from ..providers.base import Chunk, ModelRequest, Provider, TextDelta, UserMessage
 
 TITLE_CHARACTERS = 60
@@ -29,6 +29,16 @@ def first_words(content: list[Block]) -> str | None:
             return (line or word[:TITLE_CHARACTERS]).rstrip() + "…"
         line += word + " "
     return line.strip() or None
+
+
+def said_in(turn: Turn) -> str:
+    """What user and model said in a turn, without thoughts and tools."""
+    texts = [
+        item.text if item.type == "message" else "".join(block.text or "" for block in item.content or ())
+        for item in turn.items
+        if item.type in ("user", "message")
+    ]
+    return "\n\n".join(text for text in texts if text)
 
 
 async def ask_model(provider: Provider, model: str, said: str) -> str | None:

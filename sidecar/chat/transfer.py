@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import anyio
 import anyio.to_thread
@@ -30,7 +30,7 @@ MAX_IMPORT_BYTES = 1024 * 1024 * 1024
 """A gigabyte of chat is a mistake, or an attack."""
 
 
-class Exported(NamedTuple):
+class Exported(msgspec.Struct, frozen=True):
     turns: int
     size: int
     path: str | None

@@ -7,11 +7,13 @@ thread beside it. That way a line editor works as usual and an interrupt is neve
 from __future__ import annotations
 
 import secrets
+import signal
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
 from concurrent.futures import Future, wait
+from types import FrameType
 from typing import TextIO
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -23,8 +25,8 @@ from .drawing import ending
 from .errors import Failed
 from .painters import MarkdownPainter, Painter, PlainPainter
 
-INTERRUPT_POLL_SECONDS = 0.2
-"""On Windows an interrupt is seen only between two waits."""
+INTERRUPT_POLL_SECONDS = 0.1
+"""How soon an interrupt is noticed."""
 
 EXIT_CODES = {"error": 1, "interrupted": 1, "cancelled": 130}
 
@@ -77,17 +79,46 @@ class Line:
     def ask(self, make: Ask) -> Answer:
         """Show an answer as it streams, to its end. Ctrl-C cancels the turn; a second one leaves."""
         turn = _Turn(self.chat, make, self._painter())
-        playing: Future[Answer] = self._portal.start_task_soon(turn.play)
-        try:
-            return _result(playing)
-        except KeyboardInterrupt:
-            self._portal.start_task_soon(turn.cancel)
-            return _result(playing)
+        with _Interrupts() as interrupts:
+            playing: Future[Answer] = self._portal.start_task_soon(turn.play)
+            while not playing.done():
+                wait([playing], timeout=INTERRUPT_POLL_SECONDS)
+                if interrupts.taken():
+                    self._portal.start_task_soon(turn.cancel)
+        return playing.result()
 
     def _painter(self) -> Painter:
         if self.console.is_terminal and not self.console.is_dumb_terminal:
             return MarkdownPainter(self.console)
         return PlainPainter(_utf8(sys.stdout))
+
+
+class _Interrupts:
+    """Ctrl-C while an answer streams: the first is taken by the loop that waits, a second one leaves.
+
+    Counted by a handler instead of raised: an exception may come out in a callback, where Python drops it.
+    """
+
+    def __init__(self) -> None:
+        self._count = self._taken = 0
+
+    def __enter__(self) -> _Interrupts:
+        self._before = signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def taken(self) -> bool:
+        """Whether the first one has come since the last look."""
+        new = self._count > self._taken
+        self._taken = self._count
+        return new
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        self._count += 1
+        if self._count > 1:
+            raise KeyboardInterrupt
 
 
 class _Turn:
@@ -117,12 +148,6 @@ RECENT_TURNS = 3
 
 def fresh_id() -> str:
     return f"terminal-{time.strftime('%Y%m%d')}-{secrets.token_hex(3)}"
-
-
-def _result(playing: Future[Answer]) -> Answer:
-    while not playing.done():
-        wait([playing], timeout=INTERRUPT_POLL_SECONDS)
-    return playing.result()
 
 
 def _question(given: str | None, piped: TextIO | None) -> str | None:

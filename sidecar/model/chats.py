@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
+
+import msgspec
 
 from .content import Block, Usage
 
 KeyKind = Literal["chat", "project", "default"]
 
 
-class ChatKey(NamedTuple):
+class ChatKey(msgspec.Struct, frozen=True):
     """What a session id is derived from."""
 
     namespace: str
@@ -22,7 +24,7 @@ class ChatKey(NamedTuple):
         return self.value if self.kind == "chat" else None
 
 
-class Chat(NamedTuple):
+class Chat(msgspec.Struct, frozen=True):
     """A chat's row. `id` is the store's own handle and means nothing outside it."""
 
     id: int
@@ -47,7 +49,7 @@ class Chat(NamedTuple):
     revision: int
 
 
-class Prompt(NamedTuple):
+class Prompt(msgspec.Struct, frozen=True):
     """A prompt that waits, or that a turn answers."""
 
     id: str
@@ -58,7 +60,7 @@ class Prompt(NamedTuple):
     revision: int = 1
 
 
-class PromptRecord(NamedTuple):
+class PromptRecord(msgspec.Struct, frozen=True):
     """What is known of a `promptId` that was used before."""
 
     turn_id: str
@@ -66,7 +68,7 @@ class PromptRecord(NamedTuple):
     seq: int
 
 
-class ProcessIdentity(NamedTuple):
+class ProcessIdentity(msgspec.Struct, frozen=True):
     """A process, told apart from every other that ever had its pid."""
 
     instance: str
@@ -76,7 +78,7 @@ class ProcessIdentity(NamedTuple):
     started: int
 
 
-class Lease(NamedTuple):
+class Lease(msgspec.Struct, frozen=True):
     """The right to write to a chat. A held one that nobody renews ends at `expires` (monotonic milliseconds)."""
 
     generation: int
@@ -86,7 +88,7 @@ class Lease(NamedTuple):
     closing: bool
 
 
-class Page(NamedTuple):
+class Page(msgspec.Struct, frozen=True):
     """Which chats a list asks for."""
 
     namespace: str | None = None
@@ -97,7 +99,7 @@ class Page(NamedTuple):
     limit: int = 50
 
 
-class Hit(NamedTuple):
+class Hit(msgspec.Struct, frozen=True):
     """Where words were found."""
 
     chat: Chat
@@ -106,7 +108,7 @@ class Hit(NamedTuple):
     snippet: str
 
 
-class Statistics(NamedTuple):
+class Statistics(msgspec.Struct, frozen=True):
     chats: int
     turns: int
     events: int

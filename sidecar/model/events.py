@@ -7,7 +7,7 @@ be answered. Runs are cut and joined here; nothing here does IO.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -20,7 +20,7 @@ encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder().decode
 
 
-class NewEvent(NamedTuple):
+class NewEvent(msgspec.Struct, frozen=True):
     """An event that is about to be appended. `pieces` are the lengths, in code points, of a run's deltas; `ts` is
     given for what happened earlier and is brought in now."""
 
@@ -36,7 +36,7 @@ class NewEvent(NamedTuple):
         return len(self.pieces) or 1
 
 
-class StoredEvent(NamedTuple):
+class StoredEvent(msgspec.Struct, frozen=True):
     """A row of the journal: `first` to `seq`, and `data` as JSON."""
 
     seq: int
@@ -65,8 +65,8 @@ def after(event: StoredEvent, seq: int) -> StoredEvent | None:
     skipped = seq - event.first + 1
     delta = _decode_delta(event.data)
     text = delta.text[sum(event.pieces[:skipped]) :]
-    return event._replace(
-        first=seq + 1, data=encode(_Delta(delta.item_id, text)), pieces=event.pieces[skipped:]
+    return msgspec.structs.replace(
+        event, first=seq + 1, data=encode(_Delta(delta.item_id, text)), pieces=event.pieces[skipped:]
     )
 
 
@@ -89,7 +89,8 @@ def _join(left: StoredEvent, right: StoredEvent) -> StoredEvent | None:
     head, tail = _decode_delta(left.data), _decode_delta(right.data)
     if head.item_id != tail.item_id:
         return None
-    return right._replace(
+    return msgspec.structs.replace(
+        right,
         first=left.first,
         data=encode(_Delta(head.item_id, head.text + tail.text)),
         pieces=(left.pieces or (len(head.text),)) + (right.pieces or (len(tail.text),)),

@@ -7,7 +7,7 @@ Talks to nobody; every key that it learns is hidden from what the process writes
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -22,7 +22,7 @@ from .keyrings import Keyring
 KeyStore = Literal["memory", "keyring"]
 
 
-class Vendor(NamedTuple):
+class Vendor(msgspec.Struct, frozen=True):
     """What holds for a type without any configuration: the variables of key and address, and the address."""
 
     keys: tuple[str, ...]

@@ -7,7 +7,6 @@ oslash a dozen monads, a tenth of a second for what we do not use: only the disp
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import logging
 import secrets
@@ -92,7 +91,9 @@ def to_error(failure: Failure, **more: Any) -> RpcError:
 
 
 def unknown_method(name: str, known: Mapping[str, Any]) -> RpcError:
-    near = difflib.get_close_matches(name[:80], known, n=1)
+    from difflib import get_close_matches
+
+    near = get_close_matches(name[:80], known, n=1)
     remedy = f"; did you mean {near[0]}?" if near else "; rpc.discover lists the methods"
     return RpcError.named(
         "method_not_found", f"There is no method {name[:80]!r}{remedy}", params={"method": name[:80]}
@@ -113,7 +114,9 @@ def _mistyped(method: Method, complaint: str) -> RpcError:
 
 def _nearest(method: Method, field: str) -> str:
     names = [known.encode_name for known in msgspec.structs.fields(method.params)]
-    near = difflib.get_close_matches(field, names, n=1)
+    from difflib import get_close_matches
+
+    near = get_close_matches(field, names, n=1)
     return f"; did you mean `{near[0]}`?" if near else f"; known: {', '.join(names) or 'none'}"
 
 

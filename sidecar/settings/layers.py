@@ -69,8 +69,15 @@ def _named_file(path: str | None) -> SettingsFile | None:
 
 def _withheld(own: SettingsFile) -> dict[str, str]:
     """What an untrusted project's file may not set, and the warning for each."""
-    names = [name for name in own.values if (key := providers.find(name)) and key.project == "trusted"]
+    names = [name for name, value in own.values.items() if _wants_trust(name, value)]
     return {name: f"{own.path}: `{name}` is left aside until the project is trusted" for name in names}
+
+
+def _wants_trust(name: str, value: object) -> bool:
+    """Whether a setting lets a project run code: by its key, or as a model that lies in a file of its own."""
+    key = providers.find(name)
+    by_file = name == "model" and str(value).startswith(("local:", "scripted:"))
+    return by_file or (key is not None and key.project == "trusted")
 
 
 def _lay(

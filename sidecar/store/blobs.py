@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import NamedTuple
+
+import msgspec
 
 from ..model.failures import Refused
 from .sqlite import Connection
@@ -12,7 +13,7 @@ UNUSED_MS = 24 * 3600 * 1000
 """A blob that no prompt has named within a day was put and forgotten."""
 
 
-class BlobInfo(NamedTuple):
+class BlobInfo(msgspec.Struct, frozen=True):
     id: str
     size: int
     mime_type: str

@@ -7,7 +7,8 @@ import re
 import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from ..model.failures import StorageFailed
 from .sqlite import Connection, complete_statement
@@ -15,7 +16,7 @@ from .sqlite import Connection, complete_statement
 FILE_NAME = "sidecar.db"
 
 
-class Migration(NamedTuple):
+class Migration(msgspec.Struct, frozen=True):
     version: int
     path: Path
 
@@ -45,7 +46,7 @@ def known_migrations() -> list[Migration]:
         for name in os.listdir(folder)
         if re.match(r"\d{4}_.*\.sql$", name)
     ]
-    return sorted(found)
+    return sorted(found, key=lambda migration: migration.version)
 
 
 def migrate(db: Connection, migrations: Sequence[Migration], announce: Callable[[str], None]) -> None:

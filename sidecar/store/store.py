@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 from anyio.abc import TaskGroup
 
 from ..model.chats import Chat, ChatKey, Hit, Lease, Page, ProcessIdentity, Prompt, PromptRecord, Statistics
@@ -28,14 +29,14 @@ class Stale(Failure):
         super().__init__("locked", "The chat was changed by another process", retryable=True)
 
 
-class Appended(NamedTuple):
+class Appended(msgspec.Struct, frozen=True):
     """What a commit made of the events, and the lease under which it wrote."""
 
     generation: int
     events: list[StoredEvent]
 
 
-class Snapshot(NamedTuple):
+class Snapshot(msgspec.Struct, frozen=True):
     """A chat as of one moment: its row, who may write, its newest turns, its queue."""
 
     chat: Chat

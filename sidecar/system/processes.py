@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import NamedTuple
+
+import msgspec
 
 
-class Identity(NamedTuple):
+class Identity(msgspec.Struct, frozen=True):
     """A process, told apart from every other that ever had its pid."""
 
     boot: str

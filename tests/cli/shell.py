@@ -108,6 +108,7 @@ class Terminal:
         self.type("\x03")
         deadline = time.monotonic() + PATIENCE
         while self.seen.find(text, self._mark) < 0:
+            assert time.monotonic() < deadline, f"{text!r} did not come: {self.seen[self._mark :]!r}"
             if select.select([self._fd], [], [], 0.5)[0]:
                 assert self._read(deadline), f"{text!r} did not come: {self.seen[self._mark :]!r}"
             else:

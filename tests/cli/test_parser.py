@@ -76,4 +76,5 @@ def test_serve_hands_its_options_to_the_door(monkeypatch: pytest.MonkeyPatch) ->
     seen: list[ServeOptions] = []
     monkeypatch.setattr(door, "serve", seen.append)
     main(["serve", "--data-dir", ":memory:", "--chat-id", "x"])
-    assert seen == [ServeOptions(data_dir=":memory:", chat_id="x")]
+    (options,) = seen
+    assert (options.data_dir, options.chat_id, options.framing) == (":memory:", "x", "auto")

@@ -10,7 +10,7 @@ from sidecar_protocol import messages as m
 from sidecar_protocol.messages.base import Cursor, Key
 from sidecar_protocol.peer import Call
 
-from ...chat import config, transfer
+from ...chat import config
 from ...chat.chats import Chats, View
 from ...chat.session import Session
 from ...model.chats import Page
@@ -157,6 +157,8 @@ class ChatHandlers:
     async def _export(self, call: Call, params: m.ChatExportParams) -> m.ChatExportResult:
         chats = await self._ready()
         session = await chats.known(address_of(params))
+        from ...chat import transfer  # rarely asked for, and not small
+
         exported = await transfer.export(chats.store, session, params.format, params.path)
         return m.ChatExportResult(
             **chat_ref(session.chat.key),
@@ -168,6 +170,8 @@ class ChatHandlers:
 
     async def _import(self, call: Call, params: m.ChatImportParams) -> m.ChatImportResult:
         chats = await self._ready()
+        from ...chat import transfer
+
         source = await transfer.read_source(params.path, params.data)
         with anyio.CancelScope(shield=True):
             session, imported = await transfer.import_into(chats, address_of(params), source, params.append)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 from anyio.abc import TaskGroup
 from sidecar_protocol import messages as m
 from sidecar_protocol.catalog import VERSIONS, Method
@@ -23,7 +24,7 @@ from .system import System, SystemHandlers
 from .wire import address_of
 
 
-class Greeter(NamedTuple):
+class Greeter(msgspec.Struct, frozen=True):
     """What the connection's own methods ask of the process."""
 
     hello: Callable[[], dict[str, Any]]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
+import msgspec
 from sidecar_protocol import messages as m
 from sidecar_protocol.messages.base import Empty
 from sidecar_protocol.peer import Call
@@ -14,13 +15,15 @@ from sidecar_protocol.peer import Call
 from ...chat.chats import Chats
 from ...chat.content import MAX_ATTACHED_BYTES, decoded
 from ...chat.identity import Address, real_project
-from ...doctor import Check
 from ...model.failures import Failure, invalid
 from ...providers.base import ModelEntry
 from ...rpc.dispatch import Handler
 from ...settings import Settings, SettingsConflict, SettingsError
 from .providers import Providers
 from .wire import address_of
+
+if TYPE_CHECKING:
+    from ...doctor import Check
 
 
 class System(Providers, Protocol):
@@ -138,7 +141,7 @@ class SystemHandlers:
         )
 
     async def _doctor(self, call: Call, params: Empty) -> m.DoctorRunResult:
-        checks = [m.DoctorCheck(**check._asdict()) for check in await self._system.checks()]
+        checks = [m.DoctorCheck(**msgspec.structs.asdict(check)) for check in await self._system.checks()]
         worst = max((check.status for check in checks), key=("ok", "warn", "fail").index)
         return m.DoctorRunResult(status=worst, checks=checks)
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import anyio
+import msgspec
 from anyio.abc import ByteStream
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Silent(Exception):
     """Nothing came for as long as the caller was willing to wait."""
 
 
-class Proxy(NamedTuple):
+class Proxy(msgspec.Struct, frozen=True):
     host: str
     port: int
     authorization: str | None
@@ -201,7 +202,9 @@ async def connect(base_url: str, proxy: Proxy | None, secure: ssl.SSLContext | N
     place = f"{spelled}:{parts.port}" if parts.port else spelled
     try:
         with anyio.fail_after(CONNECT_S):
-            stream: ByteStream = await anyio.connect_tcp(*(proxy[:2] if proxy else (host, port)))
+            stream: ByteStream = await anyio.connect_tcp(
+                proxy.host if proxy else host, proxy.port if proxy else port
+            )
             try:
                 if proxy and secure:
                     await _tunnel(stream, f"{spelled}:{port}", proxy)
@@ -266,7 +269,8 @@ def proxy_for(base_url: str) -> Proxy | None:
 
     proxies = getproxies()
     found = proxies.get(parts.scheme) or proxies.get("all")
-    if not found or proxy_bypass(host):
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    if not found or proxy_bypass(host if ":" in host else f"{host}:{port}"):
         return None
     address = urlsplit(found if "://" in found else f"http://{found}")
     if address.scheme != "http" or not address.hostname:

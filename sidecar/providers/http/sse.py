@@ -5,7 +5,7 @@ Data stay bytes: they are decoded once, with the JSON in them, so that a charact
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 MAX_EVENT_BYTES = 64 * 1024 * 1024
 """More than any provider sends in one piece (an image in base64); a stream without line ends must not fill us."""
@@ -15,7 +15,7 @@ class TooLong(Exception):
     """A line or an event has passed the bound."""
 
 
-class SseEvent(NamedTuple):
+class SseEvent(msgspec.Struct, frozen=True):
     type: str
     data: bytes
 

@@ -46,9 +46,11 @@ class Transport:
         """Open a connection ahead of the first request."""
         if self._route is None:
             try:
-                self._idle.append(await self._line())
+                line = await self._line()
             except Unreachable:
                 return
+            line.used = True  # it idles from now on, and a server that is tired of it may close it
+            self._idle.append(line)
 
     async def post(self, path: str, headers: dict[str, str], body: bytes, model: str, take: Take) -> None:
         """Send `body` and hand out the answer's bytes as they come, until `take` says that it has all."""
@@ -174,6 +176,8 @@ class Transport:
         if answer.status < 400:
             said = f"it redirects (HTTP {answer.status}); give the address that it leads to as its base_url"
             return failure("bad_reply", said, self._connection, model=model, status=answer.status)
+        if answer.status == 407:
+            return failure("offline", "the proxy wants a login (HTTP 407)", self._connection, model=model)
         body = reading.take()
         while not answer.is_complete and len(body) < MAX_ERROR_BYTES:
             await reading.more(self._connection.timeout)
