@@ -60,6 +60,8 @@ async def question(store: Store, chat: Chat, asked: Asked) -> Question:
     if fixed > budget.total:
         raise _too_large(fixed, budget)
     turns = await _newest(store, chat, asked.turn_id, budget.total - fixed)
+    if not turns and not asked.prompt:
+        raise _too_large(fixed + await _last(store, chat, asked.turn_id), budget)
     sent = sum(fits.of_turn(turn) for turn in turns)
     messages = messages_of(turns, asked.prompt or None)
     request = ModelRequest(
@@ -114,6 +116,12 @@ async def _newest(store: Store, chat: Chat, running: str, room: int) -> list[Tur
         before = page.before
         if before is None or len(taken) < len(ended):
             return found
+
+
+async def _last(store: Store, chat: Chat, running: str) -> int:
+    """The tokens of the turn that is gone on with."""
+    _, page = await store.history(chat.id, limit=2, max_bytes=PAGE_BYTES)
+    return max((fits.of_turn(turn) for turn in page.turns if turn.id != running), default=0)
 
 
 async def _media(store: Store, messages: list[Message]) -> dict[str, bytes]:

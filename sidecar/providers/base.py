@@ -118,7 +118,7 @@ class ModelEntry(msgspec.Struct, frozen=True):
     window: int | None = None
     max_output: int | None = None
     modalities: tuple[str, ...] | None = ("text",)
-    efforts: tuple[str, ...] = ()
+    efforts: tuple[str, ...] | None = ()
     thinking: str | None = None
     """How Anthropic's models are told to think: "budget" or "adaptive"."""
     reasoning: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from .connections import Connections
 
 if TYPE_CHECKING:
     from .http.dialect import Dialect
+
+logger = logging.getLogger(__name__)
 
 AUTO = "auto"
 """The model of a chat for which nobody has chosen one."""
@@ -96,6 +99,9 @@ class Registry:
             return await provider.models()
         except ProviderFailed as failure:
             return provider.listed(failure.reason or "offline")
+        except Exception:
+            logger.exception("a provider could not list its models")
+            return provider.listed("bad_reply")
 
     def _described(self, model: str, wanted: str | None) -> list[ModelEntry]:
         """The chosen model when its provider does not list it."""

@@ -184,25 +184,56 @@ def own(reply: Replied, provider: str, model: str) -> list[dict[str, object]] | 
     return None
 
 
+MAX_CALLS = 128
+MAX_ARGUMENTS = 4 * 1024 * 1024
+"""Of one reply: more tool calls, or characters of arguments in one, are a model that has run away."""
+
+
+class RanAway(Exception):
+    """The reply has no measure."""
+
+
 class CallIds:
     """Gives every call an id that no other call of the conversation has."""
 
     def __init__(self, messages: Iterable[Message]) -> None:
         said = (message for message in messages if isinstance(message, AssistantMessage))
         self._taken = {call.id for message in said for call in message.tool_calls}
+        self._given = 0
 
     def take(self, id: str | None) -> str:
+        self._given += 1
+        if self._given > MAX_CALLS:
+            raise RanAway(f"more than {MAX_CALLS} tool calls in one reply")
         if not id or id in self._taken:
             id = f"call_{secrets.token_hex(12)}"
         self._taken.add(id)
         return id
 
 
+class Arguments:
+    """A call's arguments as their pieces come in."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._size = 0
+
+    def add(self, piece: str | None) -> None:
+        if piece:
+            self._size += len(piece)
+            if self._size > MAX_ARGUMENTS:
+                raise RanAway(f"more than {MAX_ARGUMENTS} characters of arguments for a tool")
+            self._pieces.append(piece)
+
+    def __str__(self) -> str:
+        return "".join(self._pieces)
+
+
 def call(id: str, name: str, arguments: str) -> ToolCall:
     """A call from its arguments in JSON, whatever the model made of them."""
     try:
         input = msgspec.json.decode(arguments or "{}")
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         return ToolCall(
             id, name or "unnamed", {}, f"The arguments are not valid JSON ({error}): {arguments[:200]}"
         )

@@ -42,8 +42,8 @@ def turn(items: list[tuple[str, str]], number: int = 0) -> Turn:
     )
 
 
-ITEMS = st.lists(st.tuples(st.sampled_from(["user", "message", "thought", "tool"]), TEXTS), max_size=5)
-TURNS = st.lists(ITEMS, max_size=12).map(lambda many: [turn(items, at) for at, items in enumerate(many)])
+ITEMS = st.lists(st.tuples(st.sampled_from(["user", "message", "thought", "tool"]), TEXTS), max_size=3)
+TURNS = st.lists(ITEMS, max_size=8).map(lambda many: [turn(items, at) for at, items in enumerate(many)])
 
 
 @given(TURNS, st.integers(-10, 2000))

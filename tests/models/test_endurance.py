@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
 from benchmarks import endurance
+from sidecar.fake import FakeProvider
+from tests.support.spawner import Spawner
 
 TURNS = 800
 
@@ -23,3 +26,17 @@ def test_many_turns_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> Non
         "cancelled": TURNS // 10,
     }
     assert result.troubles == [], result.samples
+
+
+@pytest.mark.xfail(strict=True, reason="a closed chat keeps up to 256 KB of its newest events in memory")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_a_closed_chat_gives_its_memory_back(fake: FakeProvider, spawn: Spawner) -> None:
+    sidecar = spawn(model="openai:fake", env=fake.env)
+    used: list[int] = []
+    for number in range(60):
+        sidecar.run("[[big=250000]]", chatId=f"c{number}")
+        sidecar.call("chat/close", chatId=f"c{number}")
+        status = Path(f"/proc/{sidecar.pid}/status").read_text()
+        used.append(int(status.partition("VmRSS:")[2].split()[0]))
+
+    assert used[-1] - used[20] < 5_000, "kilobytes, of forty closed chats"

@@ -78,8 +78,7 @@ ELSEWHERE: dict[tuple[str, str], Expected] = {
     # Ollama's key is optional: without one, the provider's refusal means that it wants one.
     ("ollama", "unauthorized"): Expected("no_key"),
     ("ollama", "forbidden"): Expected("no_key"),
-    # Its errors are words alone, and its one JSON line is a stream of one line.
-    ("ollama", "prompt_blocked"): Expected("bad_reply"),
+    # Its one JSON line is a stream of one line.
     ("ollama", "json_not_stream"): FINE,
     # These two check the model's calls themselves, and say that one is no good.
     ("gemini", "broken_arguments"): Expected(None, again=True),

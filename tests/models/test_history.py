@@ -200,18 +200,32 @@ def test_tools_of_an_imported_export_are_valid_whatever_their_ids(talk: Talk) ->
     assert ended["reason"] == "end_turn"
 
 
-def test_a_prompt_that_is_too_large_says_so_and_the_next_one_works(talk: Talk) -> None:
-    talk.sidecar.call("chat/open", chatId="c", config={"window": 1000})
-    talk.ask("turn 0; [[say=fine]]")
-    error = talk.ask("lorem ipsum " * 1000)["error"]
-    available = manifests(talk)[0]["budget"]
+def test_a_prompt_that_is_too_large_says_so_and_the_next_one_works(openai: Talk) -> None:
+    openai.sidecar.call("chat/open", chatId="c", config={"window": 1000})
+    openai.ask("turn 0; [[say=fine]]")
+    error = openai.ask("lorem ipsum " * 1000)["error"]
+    available = manifests(openai)[0]["budget"]
 
     assert (error["code"], error["data"]["action"]) == (-32014, "edit_prompt")
     assert (error["data"]["needed"] > 4000, error["data"]["available"]) == (True, available)
-    assert len(talk.asked) == 1, "it was sent in spite of it"
-    assert talk.ask("turn 2; [[say=fine]]")["reason"] == "end_turn"
-    assert rules(talk) == []
-    assert len(talk.asked[-1].body) < 3000
+    assert len(openai.asked) == 1, "it was sent in spite of it"
+    assert openai.ask("turn 2; [[say=fine]]")["reason"] == "end_turn"
+    assert rules(openai) == []
+    assert len(openai.asked[-1].body) < 3000
+
+
+def test_an_answer_that_outgrew_the_window_cannot_be_gone_on_with(openai: Talk) -> None:
+    openai.sidecar.call("chat/open", chatId="c", config={"window": 1000})
+    sent = openai.send("c", "[[n=900]] [[delay=1]]")
+    openai.sidecar.wait_until(lambda: len(openai.text(sent)) > 4000, 10, "a long answer")
+    openai.sidecar.call("turn/cancel", chatId="c")
+    again = openai.sidecar.call("turn/retry", chatId="c", promptId="on", **{"from": "here"})
+    error = openai.end(again)["error"]
+
+    assert error["code"] == -32014
+    assert error["data"]["needed"] > 1000 > error["data"]["available"]
+    assert len(openai.asked) == 1, "the model was asked to go on with nothing"
+    assert openai.ask("[[say=fine]]")["reason"] == "end_turn"
 
 
 def test_an_unknown_window_is_asked_for_only_when_it_matters(openai: Talk) -> None:
@@ -289,10 +303,11 @@ def test_after_a_kill_the_history_is_valid_for_every_api(
     )
     talk.sidecar.kill()
 
-    for api in APIS:
-        later = Talk(api, fake, spawn, tmp_path)
-        assert later.ask("[[say=see]] [[tool=look:{}]]")["reason"] == "end_turn"
-        assert rules(later) == []
+    later = Talk("anthropic", fake, spawn, tmp_path)
+    for provider in PROVIDERS:
+        ended = later.ask("[[say=see]] [[tool=look:{}]]", overrides={"model": f"{provider}:fake"})
+        assert ended["reason"] == "end_turn", provider
+    assert rules(later) == []
 
 
 def _delta_of(sent: Json, after: str | None = None) -> EventTest:

@@ -159,7 +159,7 @@ def _model(entry: ModelEntry, chosen: str | None) -> m.ModelInfo:
         window=entry.window,
         max_output=entry.max_output,
         modalities=list(entry.modalities or ("text",)),
-        efforts=list(entry.efforts),
+        efforts=list(entry.efforts or ()),
         available=entry.available,
         reason=entry.reason,
         default=entry.id == chosen,

@@ -8,8 +8,8 @@ import msgspec
 
 from ..base import Chunk, ModelEntry, ModelRequest, StopReason, TokenUsage, ToolSpec, Verbatim
 from ..connection import Connection
-from ..wording import CallIds, Media, Part, Replied, Said, Text, call, own, parts, pieces
-from .dialect import Malformed, Reply, Told, Troubled, spoken, thought
+from ..wording import Arguments, CallIds, Media, Part, Replied, Said, Text, call, own, parts, pieces
+from .dialect import Malformed, Reply, Told, Troubled, effort_of, spoken, thought
 from .faults import Trouble
 from .sse import SseEvent
 
@@ -95,7 +95,7 @@ def _limit(request: ModelRequest, known: ModelEntry) -> int:
 def _effort(request: ModelRequest, known: ModelEntry, limit: int, said: list[Part]) -> dict[str, Any]:
     """How much to think, in the way that this generation of models wants to be told."""
     effort = request.effort
-    if not effort:
+    if not effort or effort == "none":
         return {}
     if known.thinking == "budget":
         budget = min(BUDGETS.get(effort, BUDGETS["medium"]), limit - ANSWER_BESIDE_THOUGHT)
@@ -106,8 +106,8 @@ def _effort(request: ModelRequest, known: ModelEntry, limit: int, said: list[Par
     if known.thinking != "adaptive":
         return {}
     told: dict[str, Any] = {"thinking": {"type": "adaptive", "display": "summarized"}}
-    if not known.efforts or effort in known.efforts:
-        told["output_config"] = {"effort": effort}
+    if asked := effort_of(request, known):
+        told["output_config"] = {"effort": asked}
     return told
 
 
@@ -216,6 +216,7 @@ class Growing(msgspec.Struct):
 
     start: BlockStart
     texts: list[str] = []
+    arguments: Arguments = msgspec.field(default_factory=Arguments)
     signature: str = ""
 
 
@@ -276,7 +277,7 @@ class MessagesReply(Reply):
             case "signature_delta":
                 block.signature += delta.signature or ""
             case "input_json_delta":
-                block.texts.append(delta.partial_json or "")
+                block.arguments.add(delta.partial_json)
         return []
 
     def _stop(self, block: Growing, index: int) -> list[Chunk]:
@@ -299,7 +300,7 @@ class MessagesReply(Reply):
                 self._signed = True
                 self._done.append({"type": "redacted_thinking", "data": start.data or ""})
             case "tool_use":
-                arguments = text or msgspec.json.encode(start.input or {}).decode()
+                arguments = str(block.arguments) or msgspec.json.encode(start.input or {}).decode()
                 made = call(self._ids.take(start.id), start.name or "", arguments)
                 self._done.append({"type": "tool_use", "id": made.id, "name": made.name, "input": made.input})
                 return [made]
@@ -314,13 +315,15 @@ class MessagesReply(Reply):
 
     def _count(self, usage: Usage) -> None:
         """The API counts apart what it read from its cache and what it wrote there; we count all input."""
-        sent, before = usage.input_tokens, self.usage
-        if sent is not None:
-            cached = usage.cache_read_input_tokens or 0
-            sent += cached + (usage.cache_creation_input_tokens or 0)
-            self.usage = TokenUsage(sent, usage.output_tokens, cached)
-        else:
-            self.usage = TokenUsage(before.input, usage.output_tokens, before.cached)
+        before = self.usage
+        read, written = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
+        sent = before.input
+        cached = before.cached if read is None else read
+        if usage.input_tokens is not None and (
+            before.input is None or read is not None or written is not None
+        ):
+            sent = usage.input_tokens + (cached or 0) + (written or 0)
+        self.usage = TokenUsage(sent, usage.output_tokens, cached)
 
 
 class Listed(msgspec.Struct):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -113,6 +114,29 @@ def spoken(text: str | None) -> list[Chunk]:
 
 def thought(text: str | None) -> list[Chunk]:
     return [ThoughtDelta(text)] if text else []
+
+
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+
+
+def effort_of(request: ModelRequest, known: ModelEntry) -> str | None:
+    """The effort that is asked for, or the nearest that the model takes; None when it takes none."""
+    asked = request.effort
+    if asked is None or known.efforts is None:
+        return asked if asked != "none" else None
+    return nearest(asked, known.efforts)
+
+
+def nearest(asked: str, taken: Sequence[str]) -> str | None:
+    """The one of `taken` that is closest; a word that is no effort is left to the provider to judge."""
+    if asked in taken or not taken:
+        return asked if taken else None
+    if asked not in EFFORTS:
+        return asked
+    place = EFFORTS.index(asked)
+    return min(
+        (word for word in taken if word in EFFORTS), key=lambda w: abs(EFFORTS.index(w) - place), default=None
+    )
 
 
 def bearer(connection: Connection) -> dict[str, str]:

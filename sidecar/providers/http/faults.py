@@ -16,6 +16,9 @@ from ...model.failures import ProviderFailed
 from ...system import redact
 from ..connection import Connection
 
+MAX_READ = 4096
+"""Of an error's words, before anything is looked for in them."""
+
 MAX_MESSAGE = 500
 """Enough of a provider's own words to act on."""
 
@@ -31,7 +34,8 @@ _KEY = re.compile(
     r"api.?key.{0,20}(not valid|invalid|incorrect|expired)|(invalid|incorrect).{0,12}api.?key", re.I
 )
 _QUOTA = re.compile(
-    r"insufficient.?(quota|balance|credit|funds)|credit balance|billing|payment|quota exceeded.*plan", re.I
+    r"insufficient.?(quota|balance|credit|funds)|credit balance|billing|payment|quota exceeded.{0,200}plan",
+    re.I,
 )
 _FLAGGED = re.compile(r"flagged|moderation", re.IGNORECASE)
 _FILTERED = re.compile(
@@ -167,7 +171,7 @@ _BY_STATUS = {
 
 
 def _reason(trouble: Trouble) -> str:
-    status, text = trouble.status, f"{trouble.code} {trouble.message}"
+    status, text = trouble.status, f"{trouble.code[:MAX_READ]} {trouble.message[:MAX_READ]}"
     if status in (400, 422):
         return _reason_of_words(text)
     if status in (402, 403, 429) and _QUOTA.search(text):
@@ -210,8 +214,8 @@ def _hint(reason: str, connection: Connection, model: str | None) -> str | None:
 
 def _plain(body: bytes) -> str:
     """Text that is no JSON: a page's title, or its beginning."""
-    text = body[:20_000].decode(errors="replace")
-    title = re.search(r"<title[^>]*>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
+    text = body[:MAX_READ].decode(errors="replace")
+    title = re.search(r"<title[^>]{0,200}>(.{0,500}?)</title>", text, re.IGNORECASE | re.DOTALL)
     words = title.group(1) if title else re.sub(r"<[^>]*>", " ", text)
     return " ".join(words.split())
 

@@ -10,11 +10,11 @@ import msgspec
 from ..base import Chunk, ModelEntry, ModelRequest, StopReason, TokenUsage, ToolSpec, Verbatim
 from ..connection import Connection
 from ..wording import CallIds, Media, Replied, Said, Text, call, own, parts, pieces
-from .dialect import Malformed, Reply, Told, Troubled, spoken, thought
+from .dialect import Malformed, Reply, Told, Troubled, nearest, spoken, thought
 from .faults import Trouble
 from .sse import SseEvent
 
-BUDGETS = {"minimal": 512, "low": 2048, "medium": 8192, "high": 24_576}
+BUDGETS = {"none": 0, "minimal": 512, "low": 2048, "medium": 8192, "high": 24_576}
 """Tokens of thought for the models before Gemini 3, which want a number."""
 
 _STOPS: dict[str, StopReason] = {"STOP": "end_turn", "MAX_TOKENS": "max_tokens"}
@@ -70,13 +70,17 @@ def _generation(request: ModelRequest) -> dict[str, Any]:
     config: dict[str, Any] = {}
     if request.max_output:
         config["maxOutputTokens"] = request.max_output
-    if request.effort:
-        old = request.model.startswith(("gemini-1", "gemini-2"))
-        amount = (
-            {"thinkingBudget": BUDGETS.get(request.effort, -1)} if old else {"thinkingLevel": request.effort}
-        )
-        config["thinkingConfig"] = {"includeThoughts": True, **amount}
+    if request.effort and not request.model.startswith(("gemini-1", "gemini-2.0")):
+        config["thinkingConfig"] = {"includeThoughts": True, **_thinking(request.effort, request.model)}
     return config
+
+
+def _thinking(effort: str, model: str) -> dict[str, Any]:
+    """A number of tokens for the models before Gemini 3, a word for the others."""
+    if model.startswith("gemini-2"):
+        asked = nearest(effort, tuple(BUDGETS))
+        return {"thinkingBudget": BUDGETS[asked]} if asked in BUDGETS else {}
+    return {"thinkingLevel": nearest(effort, ("low", "medium", "high"))}
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
@@ -166,13 +170,14 @@ _DECODER = msgspec.json.Decoder(Piece)
 
 
 class GeminiReply(Reply):
-    """Has no last event: the finish reason comes with the last piece, and then the stream ends."""
+    """Has no last event: it ends with the stream, when a finish reason has come. Some send one with each piece."""
 
     def __init__(self, ids: CallIds, provider: str, model: str) -> None:
         super().__init__()
         self._ids = ids
         self._source = (provider, model)
         self._parts: list[Part] = []
+        self._finished = False
 
     def take(self, event: SseEvent) -> list[Chunk]:
         piece = _DECODER.decode(event.data)
@@ -193,12 +198,16 @@ class GeminiReply(Reply):
     def verbatim(self) -> Verbatim | None:
         if not self.calls or not any(part.thought_signature for part in self._parts):
             return None
-        return Verbatim(*self._source, [msgspec.to_builtins(part) for part in self._parts])
+        return Verbatim(*self._source, [msgspec.to_builtins(part) for part in _joined(self._parts)])
+
+    def close(self) -> list[Chunk]:
+        self.ended = self._finished
+        return []
 
     def _part(self, part: Part) -> list[Chunk]:
-        self._keep(part)
         if part.thought:
-            return thought(part.text)
+            return thought(part.text)  # thoughts do not go back
+        self._parts.append(part)
         if made := part.function_call:
             arguments = msgspec.json.encode(made.args or {}).decode()
             asked = call(self._ids.take(made.id), made.name, arguments)
@@ -206,20 +215,27 @@ class GeminiReply(Reply):
             return [*spoken(part.text), asked]
         return spoken(part.text)
 
-    def _keep(self, part: Part) -> None:
-        """Neighbouring text becomes one part; thoughts do not go back."""
-        last = self._parts[-1] if self._parts else None
-        plain = part.text and not part.thought and not part.function_call and not part.thought_signature
-        if plain and last and last.text and not last.function_call and not last.thought_signature:
-            last.text += part.text or ""
-        elif not part.thought and (part.text or part.function_call or part.thought_signature):
-            self._parts.append(part)
-
     def _finish(self, reason: str) -> None:
         if reason in ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"):
             raise Malformed(f"the model's tool call was not valid ({reason})")
-        self.ended = True
+        self._finished = True
         self.stop = "refusal" if reason in _REFUSALS else _STOPS.get(reason, "end_turn")
+
+
+def _joined(parts: list[Part]) -> list[Part]:
+    """The parts as they go back: neighbouring plain text is one."""
+    joined: list[Part] = []
+    texts: list[str] = []
+    for part in [*parts, Part()]:
+        if part.text and not part.function_call and not part.thought_signature:
+            texts.append(part.text)
+            continue
+        if texts:
+            joined.append(Part(text="".join(texts)))
+            texts = []
+        if part.function_call or part.thought_signature:
+            joined.append(part)
+    return joined
 
 
 def _usage(usage: Usage) -> TokenUsage:

@@ -7,14 +7,18 @@ provider needs of HTTP is little: a request with a body, a streamed answer, keep
 
 from __future__ import annotations
 
+import select
 import zlib
-from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import anyio
+import anyio.abc
 import msgspec
 from anyio.abc import ByteStream
+
+from ...system import redact
 
 if TYPE_CHECKING:
     import ssl
@@ -27,6 +31,18 @@ CONNECT_S = 10.0
 READ_BYTES = 64 * 1024
 MAX_HEAD_BYTES = 256 * 1024
 """Of an answer's headers; more is no HTTP."""
+
+MAX_UNPACKED_BYTES = 8 * 1024 * 1024
+"""What one read of a compressed answer may become: text shrinks to a tenth, not to a hundredth."""
+
+PACKED = ("gzip", "x-gzip", "deflate")
+
+BIG_BYTES = 256 * 1024
+"""A larger request may be refused while it is sent, so both directions are watched."""
+
+SLOWEST_BYTES_A_SECOND = 100 * 1024
+REFUSAL_S = 1.0
+"""How long to look for the answer of a server that has closed its ear already."""
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -67,18 +83,29 @@ class Answer:
         self.seen = 0
         self.parser: HttpResponseParser | None = None
 
+    def on_message_begin(self) -> None:
+        if self.is_complete:
+            self.keeps_alive = False  # an answer that nobody asked for would be taken for the next one's
+
     def on_header(self, name: bytes, value: bytes) -> None:
-        self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        if not self.is_head_complete:  # what follows a body is not wanted, and could go on for ever
+            self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
-        self.is_head_complete = True
+        if not self.is_complete and self.parser is not None:
+            self.is_head_complete = True
+            self.status = self.parser.get_status_code()
 
     def on_body(self, body: bytes) -> None:
-        self.bodies.append(body)
+        if not self.is_complete:
+            self.bodies.append(body)
 
     def on_message_complete(self) -> None:
-        self.is_complete = True
-        self.keeps_alive = self.parser is not None and self.parser.should_keep_alive()
+        if 100 <= self.status < 200:
+            self.status, self.headers, self.is_head_complete = 0, {}, False
+        elif not self.is_complete:
+            self.is_complete = True
+            self.keeps_alive = self.parser is not None and self.parser.should_keep_alive()
 
     @property
     def ends_with_connection(self) -> bool:
@@ -94,32 +121,71 @@ class Line:
         self._prefix = prefix
         self._extra = extra
         self.used = False
+        """Whether it has idled: then the other side may have closed it without our noticing."""
         self.reusable = False
         self.idle_since = anyio.current_time()
 
-    async def send(
+    async def ask(
         self, method: str, target: str, headers: dict[str, str], body: bytes | None, patience: float
-    ) -> None:
-        """Write a request; its answer is what `receive` brings."""
+    ) -> Reading:
+        """Send a request, and return its answer as far as the end of its headers."""
         self.reusable = False
         lines = {"host": self._host, **headers, **self._extra}
         if body is not None:
             lines["content-length"] = str(len(body))
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         data = f"{method} {self._prefix}{target} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + (body or b"")
+        if len(data) > BIG_BYTES:
+            return await self._ask_while_sending(data, patience + len(data) / SLOWEST_BYTES_A_SECOND)
+        try:
+            await self._send(data, patience)
+        except Broken:
+            # Some refuse a request before they have read it: the refusal may be there.
+            with suppress(Broken, Silent):
+                return await self.head(REFUSAL_S)
+            raise
+        return await self.head(patience)
+
+    async def _ask_while_sending(self, data: bytes, patience: float) -> Reading:
+        """A big request may be refused before it is sent to its end; then the rest stays here."""
+        failed: list[Exception] = []
+        reading: Reading | None = None
+
+        async def send() -> None:
+            try:
+                await self._send(data, patience)
+            except (Broken, Silent) as error:
+                failed.append(error)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(send)
+            try:
+                reading = await self.head(patience)
+            except (Broken, Silent) as error:
+                failed.append(error)
+            tasks.cancel_scope.cancel()
+        if reading is None:
+            raise failed[0]
+        return reading
+
+    async def _send(self, data: bytes, patience: float) -> None:
         try:
             with anyio.fail_after(patience):
                 await self._stream.send(data)
         except TimeoutError as error:
             raise Silent from error
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as error:
             raise Broken("it closed the connection before the answer", unanswered=True) from error
 
     async def head(self, patience: float) -> Reading:
-        """The answer up to the end of its headers."""
+        """The answer up to the end of its headers, which have to come within this time as a whole."""
         reading = Reading(self._stream)
-        while not reading.answer.is_head_complete:
-            await reading.more(patience)
+        try:
+            with anyio.fail_after(patience):
+                while not reading.answer.is_head_complete:
+                    await reading.more(patience)
+        except TimeoutError as error:
+            raise Silent from error
         return reading
 
     def finished(self, reading: Reading) -> None:
@@ -127,6 +193,18 @@ class Line:
         self.used = True
         self.reusable = reading.answer.keeps_alive
         self.idle_since = anyio.current_time()
+
+    def is_quiet(self) -> bool:
+        """Whether nothing has come since the last answer: no end, and no bytes that nobody asked for."""
+        raw = self._stream.extra(anyio.abc.SocketAttribute.raw_socket, None)
+        if raw is None or self.is_fresh:
+            return True
+        return not select.select([raw], [], [], 0)[0]
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it has carried no answer yet. Over TLS, tickets come unasked after the handshake."""
+        return not self.reusable
 
     async def close(self) -> None:
         with anyio.CancelScope(shield=True):
@@ -141,13 +219,9 @@ class Reading:
 
         self._stream = stream
         self._error = httptools.HttpParserError
-        self._make = httptools.HttpResponseParser
-        self._begin()
-
-    def _begin(self) -> None:
         self.answer = Answer()
-        self._parser = self.answer.parser = self._make(self.answer)
-        self._unpack: Callable[[bytes], bytes] | None = None
+        self._parser = self.answer.parser = httptools.HttpResponseParser(self.answer)
+        self._unpacker: zlib._Decompress | None = None
 
     async def more(self, patience: float) -> None:
         """Read once and parse it."""
@@ -164,7 +238,7 @@ class Reading:
             raise Broken(
                 "it closed the connection before the answer's end", unanswered=not answer.seen
             ) from error
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as error:
             raise Broken(
                 "the connection was reset before the answer's end", unanswered=not answer.seen
             ) from error
@@ -172,25 +246,24 @@ class Reading:
         try:
             self._parser.feed_data(data)
         except self._error as error:
-            raise Broken("its answer is not valid HTTP") from error
+            answer.keeps_alive = False
+            if not answer.is_complete:
+                raise Broken("its answer is not valid HTTP") from error
         if not answer.is_head_complete and answer.seen > MAX_HEAD_BYTES:
             raise Broken("its answer's headers do not end")
-        if answer.is_head_complete and not answer.status:
-            self._headed(answer)
-
-    def _headed(self, answer: Answer) -> None:
-        answer.status = self._parser.get_status_code()
-        if 100 <= answer.status < 200:
-            self._begin()
-        elif answer.headers.get("content-encoding") in ("gzip", "x-gzip", "deflate"):
-            # Asked for identity, and yet.
-            self._unpack = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress
 
     def take(self) -> bytes:
         """The body's bytes that have come since the last time."""
         bodies, self.answer.bodies = self.answer.bodies, []
         data = b"".join(bodies)
-        return self._unpack(data) if self._unpack and data else data
+        if not data or self.answer.headers.get("content-encoding", "identity") not in PACKED:
+            return data
+        # Asked for identity, and yet. What expands without measure is no answer.
+        self._unpacker = self._unpacker or zlib.decompressobj(zlib.MAX_WBITS | 32)
+        unpacked = self._unpacker.decompress(data, MAX_UNPACKED_BYTES)
+        if self._unpacker.unconsumed_tail:
+            raise Broken("its answer expands without measure")
+        return unpacked
 
 
 async def connect(base_url: str, proxy: Proxy | None, secure: ssl.SSLContext | None) -> Line:
@@ -233,8 +306,7 @@ async def _tunnel(stream: ByteStream, target: str, proxy: Proxy) -> None:
     line = Line(stream, target, "", {})
     headers = {"proxy-authorization": proxy.authorization} if proxy.authorization else {}
     try:
-        await line.send("CONNECT", target, headers, None, CONNECT_S)
-        reading = await line.head(CONNECT_S)
+        reading = await line.ask("CONNECT", target, headers, None, CONNECT_S)
     except (Broken, Silent) as error:
         raise Unreachable(f"the proxy {proxy.host} does not answer") from error
     if reading.answer.status != 200:
@@ -285,7 +357,10 @@ def _basic(user: str | None, password: str | None) -> str | None:
         return None
     import base64
 
-    return "Basic " + base64.b64encode(f"{unquote(user)}:{unquote(password or '')}".encode()).decode()
+    plain = unquote(password or "")
+    token = base64.b64encode(f"{unquote(user)}:{plain}".encode()).decode()
+    redact.learn([plain, token])
+    return f"Basic {token}"
 
 
 def _why(place: str, error: OSError) -> str:

@@ -9,7 +9,7 @@ import msgspec
 from ..base import Chunk, ModelEntry, ModelRequest, TokenUsage, ToolSpec
 from ..connection import Connection
 from ..wording import CallIds, Media, Replied, Said, Text, call, parts, pieces
-from .dialect import Reply, Told, Troubled, bearer, spoken, thought
+from .dialect import Reply, Told, Troubled, bearer, nearest, spoken, thought
 from .faults import Trouble
 from .sse import SseEvent
 
@@ -38,7 +38,7 @@ class Ollama:
             "messages": messages,
             "stream": True,
             "tools": [_tool(tool) for tool in request.tools] or None,
-            "think": _think(request.effort),
+            "think": _think(request, known),
             "options": {key: value for key, value in options.items() if value} or None,
         }
         return {key: value for key, value in body.items() if value is not None}
@@ -59,10 +59,11 @@ class Ollama:
         return Told(id, None, window, None, modalities, efforts)
 
 
-def _think(effort: str | None) -> str | bool | None:
-    if effort in ("none", "off"):
-        return False
-    return effort
+def _think(request: ModelRequest, known: ModelEntry) -> str | bool | None:
+    """Off, or how hard, for models that think."""
+    if request.effort is None or known.efforts == ():
+        return None
+    return False if request.effort == "none" else nearest(request.effort, ("low", "medium", "high"))
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import msgspec
 
 from ..base import Chunk, ModelEntry, ModelRequest, StopReason, TokenUsage
 from ..connection import Connection
-from ..wording import CallIds, Media, Replied, Said, Text, call, parts, pieces
-from .dialect import Reply, Told, Troubled, bearer, spoken, thought
+from ..wording import MAX_CALLS, Arguments, CallIds, Media, RanAway, Replied, Said, Text, call, parts, pieces
+from .dialect import Reply, Told, Troubled, bearer, effort_of, spoken, thought
 from .faults import Trouble, described
 from .sse import SseEvent
 
@@ -44,7 +44,7 @@ class OpenAIChat:
             "stream": True,
             "stream_options": {"include_usage": True},
             "tools": [_tool(tool) for tool in request.tools] or None,
-            "reasoning_effort": request.effort,
+            "reasoning_effort": effort_of(request, known),
             # Others than OpenAI know only the older name, and refuse keys that they do not know.
             "max_completion_tokens" if connection.official else "max_tokens": request.max_output,
             "prompt_cache_key": request.cache_key if connection.official else None,
@@ -146,7 +146,7 @@ class Growing(msgspec.Struct):
 
     id: str | None
     name: str = ""
-    arguments: list[str] = []
+    arguments: Arguments = msgspec.field(default_factory=Arguments)
 
 
 class ChatReply(Reply):
@@ -156,6 +156,7 @@ class ChatReply(Reply):
         super().__init__()
         self._ids = ids
         self._growing: dict[int, Growing] = {}
+        self._places: dict[int, int] = {}
         self._refused = False
         self._finished = False
 
@@ -193,20 +194,25 @@ class ChatReply(Reply):
     def _grow(self, made: CallDelta) -> None:
         """Pieces of a call share its index; a server that sends none gives each call whole."""
         index = made.index if made.index is not None else len(self._growing)
-        growing = self._growing.setdefault(index, Growing(made.id))
+        place = self._places.get(index, index)
+        before = self._growing.get(place)
+        if before is not None and made.id and before.id and made.id != before.id:
+            place = self._places[index] = len(self._growing)  # some count all their calls as the first
+        if len(self._growing) > MAX_CALLS:
+            raise RanAway(f"more than {MAX_CALLS} tool calls in one reply")
+        growing = self._growing.setdefault(place, Growing(made.id))
         if made.function is None:
             return
         growing.name += made.function.name or ""
         arguments = made.function.arguments
-        if isinstance(arguments, dict):
-            arguments = msgspec.json.encode(arguments).decode()
-        growing.arguments.append(arguments or "")
+        growing.arguments.add(
+            msgspec.json.encode(arguments).decode() if isinstance(arguments, dict) else arguments
+        )
 
     def _calls(self) -> list[Chunk]:
         grown, self._growing = self._growing, {}
         return [
-            call(self._ids.take(each.id), each.name, "".join(each.arguments))
-            for _, each in sorted(grown.items())
+            call(self._ids.take(each.id), each.name, str(each.arguments)) for _, each in sorted(grown.items())
         ]
 
 

@@ -9,7 +9,7 @@ import msgspec
 from ..base import Chunk, ModelEntry, ModelRequest, TokenUsage, ToolSpec, Verbatim
 from ..connection import Connection
 from ..wording import CallIds, Media, Replied, Said, Text, call, own, parts, pieces
-from .dialect import Reply, Told, Troubled, bearer, spoken, thought
+from .dialect import Reply, Told, Troubled, bearer, effort_of, spoken, thought
 from .faults import Trouble
 from .openai_chat import Listing, status_of, told
 from .sse import SseEvent
@@ -27,7 +27,8 @@ class OpenAIResponses:
 
     def body(self, request: ModelRequest, known: ModelEntry, connection: Connection) -> dict[str, Any]:
         said = parts(request.messages)
-        reasons = known.reasoning or bool(request.effort)
+        effort = effort_of(request, known)
+        reasons = known.reasoning or bool(effort)
         body = {
             "model": request.model,
             "input": [item for part in said for item in _spelled(part, request, known, connection)],
@@ -35,7 +36,7 @@ class OpenAIResponses:
             "stream": True,
             "store": False,
             "tools": [_tool(tool) for tool in request.tools] or None,
-            "reasoning": _reasoning(request.effort) if reasons else None,
+            "reasoning": _reasoning(effort) if reasons else None,
             "include": ["reasoning.encrypted_content"] if reasons else None,
             "max_output_tokens": request.max_output,
             "prompt_cache_key": request.cache_key,

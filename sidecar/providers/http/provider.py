@@ -10,14 +10,17 @@ import anyio.lowlevel
 import msgspec
 
 from ...model.failures import ProviderFailed
-from ..base import Completion, Emit, ModelEntry, ModelRequest
+from ...system import redact
+from ..base import Chunk, Completion, Emit, ModelEntry, ModelRequest
 from ..catalogue import Known, catalogue
 from ..connection import Connection, ModelFacts
 from ..connections import KEYLESS, Connections
+from ..wording import RanAway
 from . import faults
 from .dialect import Dialect, Malformed, Reply, Told, Troubled
 from .line import Silent
 from .sse import LineReader, SseEvent, SseReader, TooLong
+from .surrogates import Mender
 from .transport import Transport
 
 LIST_S = 5.0
@@ -25,6 +28,12 @@ LIST_S = 5.0
 
 SHOWN_AT_ONCE = 4
 """Ollama is asked about each of its models; a few at a time."""
+
+EVENTS_A_BREATH = 200
+"""Events of one read that are handled at a stretch: a few milliseconds, and then others get their turn."""
+
+MAX_LISTED = 2000
+"""Models of one provider that are listed; the largest aggregators have some hundreds."""
 
 _NO_CHAT = re.compile(
     r"embed|whisper|tts|dall-e|image|realtime|transcri|moderation|instruct|sora|davinci|babbage"
@@ -58,7 +67,14 @@ class HttpProvider:
             await reading.close()
         except Troubled as trouble:
             raise faults.judged(trouble.trouble, connection, request.model) from trouble
-        except (Malformed, TooLong, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (
+            Malformed,
+            RanAway,
+            TooLong,
+            msgspec.MsgspecError,
+            UnicodeDecodeError,
+            RecursionError,
+        ) as error:
             said = f"an event of its reply is malformed: {error}"
             raise faults.failure("bad_reply", said, connection, model=request.model) from error
         self._check(reply, reading, connection, request.model)
@@ -73,7 +89,9 @@ class HttpProvider:
             return
 
     def known(self, model: str) -> ModelEntry:
-        connection = self._here()
+        return self._known(model, self._here())
+
+    def _known(self, model: str, connection: Connection) -> ModelEntry:
         return _entry(
             connection,
             model,
@@ -88,7 +106,7 @@ class HttpProvider:
         headers = self._dialect.headers(connection)
         document = await transport.get(self._dialect.models_path, headers, LIST_S)
         try:
-            told = self._dialect.models(document)
+            told = self._dialect.models(document)[:MAX_LISTED]
         except msgspec.MsgspecError as error:
             raise faults.failure("bad_reply", f"its list of models: {error}", connection) from error
         if connection.type == "ollama":
@@ -96,7 +114,7 @@ class HttpProvider:
         elif connection.official and connection.type.startswith("openai"):
             told = [each for each in told if not _NO_CHAT.search(each.id)]
         self._told = {each.id: each for each in told}
-        return [self.known(id) for id in dict.fromkeys([*self._told, *connection.models])]
+        return [self._known(id, connection) for id in dict.fromkeys([*self._told, *connection.models])]
 
     def listed(self, reason: str) -> list[ModelEntry]:
         """What is known without asking, when asking is no use for this reason."""
@@ -122,19 +140,24 @@ class HttpProvider:
                 except (ProviderFailed, msgspec.MsgspecError):
                     found[each.id] = each
 
-        async with anyio.create_task_group() as tasks:
-            for each in told:
-                tasks.start_soon(show, each)
-        return [found[each.id] for each in told]
+        with anyio.move_on_after(LIST_S):
+            async with anyio.create_task_group() as tasks:
+                for each in told:
+                    tasks.start_soon(show, each)
+        return [found.get(each.id, each) for each in told]
 
     async def _connected(self) -> tuple[Connection, Transport]:
         connection = await self._connections.connection(self._name)
         assert connection is not None
         if connection.key is None and connection.official and connection.type not in KEYLESS:
             raise faults.no_key(connection)
-        if self._transport is None or self._transport[0] != connection:
-            self._transport = (connection, Transport(connection))
-        return self._transport
+        before = self._transport
+        if before is not None and before[0] == connection:
+            return before
+        made = self._transport = (connection, Transport(connection))
+        if before is not None:
+            await before[1].close()
+        return made
 
     def _here(self) -> Connection:
         connection = self._connections.get(self._name)
@@ -161,6 +184,7 @@ class _Reading:
         self._events = SseReader()
         self._reply = reply
         self._emit = emit
+        self._mender = Mender()
         self._head = b""
         self._patience = patience
         self._last_event = anyio.current_time()
@@ -200,15 +224,27 @@ class _Reading:
         head = self._head.strip()
         if self.events or not head:
             return None
-        return faults.error_of(head)[1] or head[:80].decode(errors="replace")
+        text = redact.redacted(head.decode(errors="replace"))  # cut first, half a key would stay
+        return faults.error_of(head)[1] or text[:80]
 
     async def _hand_out(self, events: list[SseEvent]) -> None:
         for event in events:
             self.events += 1
-            for chunk in self._reply.take(event):
+            if self.events % EVENTS_A_BREATH == 0:
+                await anyio.lowlevel.checkpoint()
+            for chunk in self._chunks(event):
                 await self._emit(chunk)
             if self._reply.ended:
                 return
+
+    def _chunks(self, event: SseEvent) -> list[Chunk]:
+        if not self._mender.is_holding:
+            try:
+                return self._reply.take(event)
+            except msgspec.DecodeError:
+                if b"\\u" not in event.data:
+                    raise
+        return self._reply.take(SseEvent(event.type, self._mender.mend(event.data)))
 
 
 def _as_events(lines: list[bytes]) -> list[SseEvent]:
@@ -227,7 +263,7 @@ def _entry(
         window=user.window or told.window or file.window,
         max_output=user.max_output or told.max_output or file.max_output,
         modalities=told.modalities or file.modalities,
-        efforts=told.efforts if told.efforts is not None else file.efforts,
+        efforts=told.efforts if told.efforts is not None else (file.efforts if known else None),
         # A model that the file does not know is newer than the file.
         thinking=file.thinking if known else "adaptive",
         reasoning=file.reasoning,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -28,9 +29,12 @@ MAX_IDLE = 8
 DRAIN_S = 0.5
 """For the few bytes after a reply's last event; then the connection is closed instead of kept."""
 
-MAX_ERROR_BYTES = 256 * 1024
-MAX_JSON_BYTES = 32 * 1024 * 1024
-"""A list of models is a few megabytes at most."""
+MAX_ERROR_BYTES = 16 * 1024
+ERROR_S = 5.0
+"""For the words of an error whose status is known already."""
+
+MAX_JSON_BYTES = 4 * 1024 * 1024
+"""A list of models is a megabyte at most."""
 
 Take = Callable[[bytes], Awaitable[bool]]
 
@@ -41,6 +45,13 @@ class Transport:
         self._prefix = urlsplit(connection.base_url).path.rstrip("/")
         self._idle: list[Line] = []
         self._route: tuple[Proxy | None, ssl.SSLContext | None] | None = None
+        self._closed = False
+
+    async def close(self) -> None:
+        """Others have taken this one's place: nothing is kept for later."""
+        self._closed = True
+        while self._idle:
+            await self._idle.pop().close()
 
     async def warm(self) -> None:
         """Open a connection ahead of the first request."""
@@ -68,6 +79,7 @@ class Transport:
     async def _document(
         self, method: str, path: str, headers: dict[str, str], body: bytes | None, seconds: float
     ) -> Any:
+        """Any JSON; cut at the bound, it is none."""
         received = bytearray()
 
         async def take(data: bytes) -> bool:
@@ -92,7 +104,8 @@ class Transport:
         model: str | None,
         take: Take,
     ) -> None:
-        sent = {"accept-encoding": "identity", "user-agent": "sidecar", **headers, **self._connection.headers}
+        own = {name.lower(): value for name, value in self._connection.headers.items()}
+        sent = {"accept-encoding": "identity", "user-agent": "sidecar", **headers, **own}
         patience = self._connection.timeout
         try:
             line, reading = await self._asked(method, self._prefix + path, sent, body, patience)
@@ -107,9 +120,7 @@ class Transport:
                 "timeout", f"said nothing for {patience:g} s", self._connection, model=model
             ) from error
         except Broken as error:
-            raise failure(
-                "stream_cut", f"{error} before the answer's end", self._connection, model=model
-            ) from error
+            raise failure("stream_cut", str(error), self._connection, model=model) from error
         except zlib.error as error:
             raise failure(
                 "bad_reply", "its answer cannot be decompressed", self._connection, model=model
@@ -123,8 +134,7 @@ class Transport:
         while True:
             line = await self._line()
             try:
-                await line.send(method, target, headers, body, patience)
-                return line, await line.head(patience)
+                return line, await line.ask(method, target, headers, body, patience)
             except Broken as error:
                 await line.close()
                 if not (line.used and error.unanswered):
@@ -136,17 +146,15 @@ class Transport:
     async def _line(self) -> Line:
         while self._idle:
             line = self._idle.pop()
-            if anyio.current_time() - line.idle_since < KEEP_ALIVE_S:
+            if anyio.current_time() - line.idle_since < KEEP_ALIVE_S and line.is_quiet():
                 return line
             await line.close()
         if self._route is None:
-            base_url = self._connection.base_url
-            secure = http.trusted() if urlsplit(base_url).scheme == "https" else None
-            self._route = (http.proxy_for(base_url), secure)
+            self._route = _route(self._connection.base_url)
         return await http.connect(self._connection.base_url, *self._route)
 
     async def _put_back(self, line: Line) -> None:
-        if line.reusable and len(self._idle) < MAX_IDLE:
+        if line.reusable and len(self._idle) < MAX_IDLE and not self._closed:
             self._idle.append(line)
         else:
             await line.close()
@@ -155,12 +163,17 @@ class Transport:
         if reading.answer.status >= 300:
             raise await self._refusal(line, reading, model)
         patience = self._connection.timeout
+        heard = anyio.current_time()
         while True:
             data = reading.take()
-            if data and await take(data):
-                break
+            if data:
+                heard = anyio.current_time()
+                if await take(data):
+                    break
             if reading.answer.is_complete:
                 break
+            if anyio.current_time() - heard > patience:
+                raise Silent  # bytes come, and none of them is of the answer
             await reading.more(patience)
         try:
             with anyio.move_on_after(DRAIN_S):
@@ -179,10 +192,21 @@ class Transport:
         if answer.status == 407:
             return failure("offline", "the proxy wants a login (HTTP 407)", self._connection, model=model)
         body = reading.take()
-        while not answer.is_complete and len(body) < MAX_ERROR_BYTES:
-            await reading.more(self._connection.timeout)
-            body += reading.take()
-        line.finished(reading)
+        with suppress(Broken, Silent, zlib.error), anyio.move_on_after(ERROR_S):
+            while not answer.is_complete and len(body) < MAX_ERROR_BYTES:
+                await reading.more(ERROR_S)
+                body += reading.take()
+        if answer.is_complete:
+            line.finished(reading)
         code, message = error_of(body)
         trouble = Trouble(answer.status, code, message, retry_after(answer.headers))
         return judged(trouble, self._connection, model)
+
+
+def _route(base_url: str) -> tuple[Proxy | None, ssl.SSLContext | None]:
+    """The proxy and the certificates for an address; what the environment says of them may be nonsense."""
+    try:
+        secure = http.trusted() if urlsplit(base_url).scheme == "https" else None
+        return http.proxy_for(base_url), secure
+    except (OSError, ValueError) as error:
+        raise Unreachable(f"proxy or certificates are set up wrongly ({error})") from error

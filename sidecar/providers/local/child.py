@@ -7,8 +7,11 @@ in the middle says stop and leaves: the worker sees to it that it falls silent, 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+import weakref
 from contextlib import suppress
 from typing import Any
 
@@ -28,6 +31,9 @@ END_S = 1.0
 
 LOAD_S = 300.0
 """A large model from a slow disk takes a minute or two."""
+
+TAKE_S = 5.0
+"""A worker that has nothing to do takes a prompt at once, even on a busy machine."""
 
 INHERITED = (
     *("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TEMP", "TMP"),
@@ -56,11 +62,14 @@ class Left(Exception):
 
 
 class Child:
-    """A worker that has or will have loaded `model`."""
+    """A worker that has or will have loaded `model`. `folder` is its own, and goes when it does."""
 
-    def __init__(self, model: LocalModel, process: Process) -> None:
+    def __init__(self, model: LocalModel, process: Process, folder: str, patience: float) -> None:
         self.model = model
         self._process = process
+        self._patience = patience
+        # The worker removes it once the model is loaded, but may be killed before, and we may end without killing it.
+        self._remove_folder = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._buffer = bytearray()
         self._ready = False
         self._asked = 0
@@ -68,24 +77,26 @@ class Child:
         self._decode = msgspec.json.Decoder(Event).decode
 
     @classmethod
-    async def start(cls, model: LocalModel, idle_seconds: float) -> Child:
+    async def start(cls, model: LocalModel, idle_seconds: float, patience: float = 300) -> Child:
         """Start loading; returns at once."""
-        process = await anyio.open_process(
-            [sys.executable, "-P", worker.__file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={name: os.environ[name] for name in INHERITED if name in os.environ},
-            # Ctrl-C in a terminal is for us to act on, not for the worker.
-            start_new_session=True,
-        )
-        child = cls(model, process)
+        folder = None
+        try:
+            folder = tempfile.mkdtemp(prefix="sidecar-model-")
+            process = await _open_worker()
+        except BaseException as error:
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise _not_started(error, model) from error
+            raise
+        child = cls(model, process, folder, patience)
         options = {
             "path": model.path,
             "window": model.window,
             "threads": _threads(),
             "idle_seconds": idle_seconds,
             "parent": os.getpid(),
+            "folder": folder,
         }
         try:
             await child._send({"load": options})
@@ -116,13 +127,23 @@ class Child:
         raise ProviderFailed("timeout", f"The model {self.model.path} was not loaded in {LOAD_S:.0f} s")
 
     async def ask(self, body: dict[str, Any], calls: dict[str, Any] | None) -> None:
-        """Ask for an answer, which `next` then gives to its end; who does not want the rest calls `stop`."""
+        """Ask for an answer, which `next` then gives to its end; who does not want the rest calls `stop`.
+
+        Returns when the worker has taken it. One that hangs is found out here, before anybody waits for words.
+        """
         self._asked += 1
-        await self._send({"ask": {"id": self._asked, "body": body, "calls": calls}})
+        with anyio.move_on_after(TAKE_S):
+            await self._send({"ask": {"id": self._asked, "body": body, "calls": calls}})
+            while (await self._receive()).event != "taken":
+                pass
+            return
+        raise self._hangs(TAKE_S)
 
     async def next(self) -> Event:
-        """The next piece of the answer."""
-        return await self._receive()
+        """The next piece of the answer, or a sign that the worker is at it."""
+        with anyio.move_on_after(self._patience):
+            return await self._receive()
+        raise self._hangs(self._patience)
 
     async def stop(self) -> None:
         """End the answer under way. Does not wait for it: whoever cancels must not be held up."""
@@ -154,6 +175,7 @@ class Child:
                     self._process.kill()
             with anyio.move_on_after(END_S):
                 await self._process.aclose()
+            self._remove_folder()
 
     async def _send(self, line: dict[str, Any]) -> None:
         assert self._process.stdin is not None
@@ -178,6 +200,15 @@ class Child:
             raise Left
         return event
 
+    def _hangs(self, seconds: float) -> ProviderFailed:
+        return ProviderFailed(
+            "timeout",
+            f"The process that runs the model has given no sign of life for {seconds:.0f} s",
+            hint="The next prompt starts it again",
+            params={"path": self.model.path},
+            retryable=True,
+        )
+
     async def _death(self) -> ProviderFailed:
         code: int | None = None
         with anyio.move_on_after(END_S):
@@ -193,10 +224,31 @@ class Child:
         )
 
 
+async def _open_worker() -> Process:
+    return await anyio.open_process(
+        [sys.executable, "-P", worker.__file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={name: os.environ[name] for name in INHERITED if name in os.environ},
+        # Ctrl-C in a terminal is for us to act on, not for the worker.
+        start_new_session=True,
+    )
+
+
 def _threads() -> int:
     """One core is left for the sidecar and the app."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return max(1, cores - 1)
+
+
+def _not_started(error: OSError, model: LocalModel) -> ProviderFailed:
+    return ProviderFailed(
+        "stream_cut",
+        f"The process that runs the model could not be started: {error.strerror or error}",
+        params={"path": model.path},
+        retryable=True,
+    )
 
 
 def _failed(event: Event, model: LocalModel) -> ProviderFailed:

@@ -1,18 +1,18 @@
-"""Which models lie on this disk, and what a GGUF file says of itself. Runs none of them and fetches nothing.
+"""Which models lie on this disk, and what must be known to run them. Runs none of them and fetches nothing.
 
 A model is named by the file that was fetched (`smollm2`) or by the path of any GGUF.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
-import struct
+import stat
 from typing import Any
 
 import msgspec
 
 from ...model.failures import ProviderFailed
+from .gguf import CHUNK_BYTES, TEMPLATE, Damaged, read_header
 
 MAX_WINDOW = 16_384
 """Memory for a window is taken at once, and reading one takes minutes on a processor: more is of no use here."""
@@ -26,27 +26,8 @@ DEFAULT_WINDOW = 2048
 OUTPUT_SHARE = 4
 """A quarter of the window for one answer: small models that have lost their way would fill all of it."""
 
-MAX_ENTRIES = 100_000
-MAX_STRING_BYTES = 16 * 1024 * 1024
-"""Far above any real header; a damaged one must not keep us busy."""
-
 TITLES = {"smollm2": "SmolLM2 135M Instruct"}
 """Models that `sidecar models fetch` can get."""
-
-_SCALARS = {
-    0: "<B",
-    1: "<b",
-    2: "<H",
-    3: "<h",
-    4: "<I",
-    5: "<i",
-    6: "<f",
-    7: "<?",
-    10: "<Q",
-    11: "<q",
-    12: "<d",
-}
-_STRING, _ARRAY = 8, 9
 
 
 class LocalModel(msgspec.Struct, frozen=True):
@@ -93,15 +74,16 @@ def read_model(models_dir: str, name: str) -> LocalModel:
     """The model's facts from its header; ProviderFailed says why there are none."""
     path = path_of(models_dir, name)
     try:
-        with open(path, "rb", opener=_open_at_once) as file:
+        with open(path, "rb", buffering=CHUNK_BYTES, opener=_open_at_once) as file:
             found = os.fstat(file.fileno())
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                header = _Header(data).read()
+            if not stat.S_ISREG(found.st_mode):
+                raise Damaged("it is not a file")
+            header = read_header(file)
     except FileNotFoundError:
         raise _missing(name, path) from None
     except OSError as error:
         raise _unusable(path, error.strerror or str(error)) from error
-    except (_Damaged, ValueError, struct.error) as error:
+    except (Damaged, ValueError) as error:
         raise _unusable(path, f"it is not a GGUF model, or damaged ({error})") from error
     return LocalModel(
         name=name,
@@ -109,72 +91,12 @@ def read_model(models_dir: str, name: str) -> LocalModel:
         stamp=(found.st_mtime_ns, found.st_size),
         title=TITLES.get(name) or _title(header, path),
         window=_window(header),
-        native_tools="tools" in str(header.get("tokenizer.chat_template", "")),
+        native_tools="tools" in str(header.get(TEMPLATE, "")),
     )
 
 
 def unloadable(path: str, why: str) -> ProviderFailed:
     return _unusable(path, f"llama.cpp says: {why[:300]}")
-
-
-class _Damaged(Exception):
-    pass
-
-
-class _Header:
-    """GGUF's key-value pairs; of arrays only numbers are kept, for the others are the vocabulary."""
-
-    def __init__(self, data: mmap.mmap) -> None:
-        self._data = data
-        self._at = 0
-
-    def read(self) -> dict[str, Any]:
-        if self._data[:4] != b"GGUF":
-            raise _Damaged("it does not begin with GGUF")
-        self._at = 4
-        version, _tensors, entries = self._scalar("<I"), self._scalar("<Q"), self._scalar("<Q")
-        if version not in (2, 3) or entries > MAX_ENTRIES:
-            raise _Damaged(f"version {version}")
-        return {self._string(): self._value(self._scalar("<I")) for _ in range(entries)}
-
-    def _value(self, kind: int) -> Any:
-        if kind == _STRING:
-            return self._string()
-        if kind == _ARRAY:
-            return self._array()
-        if kind not in _SCALARS:
-            raise _Damaged(f"unknown type {kind}")
-        return self._scalar(_SCALARS[kind])
-
-    def _array(self) -> list[Any]:
-        kind, length = self._scalar("<I"), self._scalar("<Q")
-        if kind in _SCALARS:
-            size = struct.calcsize(_SCALARS[kind])
-            first = self._scalar(_SCALARS[kind]) if length else 0
-            self._at += size * (max(length, 1) - 1)
-            return [first]
-        if kind != _STRING or length > len(self._data) // 8:
-            raise _Damaged(f"an array of type {kind} with {length} members")
-        self._skip_strings(length)
-        return []
-
-    def _skip_strings(self, count: int) -> None:
-        data, at, length = self._data, self._at, struct.Struct("<Q").unpack_from
-        for _ in range(count):
-            at += 8 + length(data, at)[0]
-        self._at = at
-
-    def _string(self) -> str:
-        length = self._scalar("<Q")
-        if length > MAX_STRING_BYTES or self._at + length > len(self._data):
-            raise _Damaged("a text that does not end")
-        self._at += length
-        return self._data[self._at - length : self._at].decode(errors="replace")
-
-    def _scalar(self, form: str) -> Any:
-        (value,) = struct.unpack_from(form, self._data, self._at)
-        self._at += struct.calcsize(form)
-        return value
 
 
 def _window(header: dict[str, Any]) -> int:
@@ -190,8 +112,6 @@ def _window(header: dict[str, Any]) -> int:
 
 def _number(header: dict[str, Any], key: str) -> int | None:
     value = header.get(f"{header.get('general.architecture')}.{key}")
-    if isinstance(value, list):
-        value = value[0] if value else None
     return value if isinstance(value, int) else None
 
 

@@ -34,6 +34,8 @@ class Spelled(msgspec.Struct, frozen=True):
 
 
 def spell(request: ModelRequest, model: LocalModel) -> Spelled:
+    """`effort` is left out: no model that runs here thinks more or less when told to. So is `window`: the worker's
+    memory for it is taken when the model is loaded, by what the file says."""
     spelling = _native if model.native_tools else _plain
     said = [message for part in parts(request.messages) for message in spelling(part, request)]
     system = [request.instructions or ""]
@@ -45,7 +47,7 @@ def spell(request: ModelRequest, model: LocalModel) -> Spelled:
         "messages": said,
         "stream": True,
         "stream_options": {"include_usage": True},
-        # So that the worker hears of a stop while a long prompt is read.
+        # So that the worker hears of a stop, and gives signs of life, while a long prompt is read.
         "return_progress": True,
         "max_tokens": min(request.max_output or model.max_output, model.window),
         **TEMPERATURE.get(model.name, {}),

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import msgspec
+from msgspec.structs import replace
 
 from ...model.failures import ProviderFailed
 from ..base import Completion, Emit, ModelEntry, ModelRequest, StopReason, TokenUsage
@@ -19,31 +20,34 @@ from . import files
 from .child import Child, Event, Left
 from .files import LocalModel
 from .prompt import Answer, Spelled, spell
+from .shelf import Found, Shelf, Unusable
 from .worker import MAX_LINE_BYTES
 
 MAX_WAITING = 32
 """More chats than a person has open; each waits for the answers before it, and the last would wait for minutes."""
-
-MAX_KNOWN = 64
-"""Files whose headers are remembered; reading one again costs some milliseconds."""
 
 MAX_BODY_BYTES = MAX_LINE_BYTES - 1024
 """What the worker reads as one line, with room for the envelope."""
 
 
 class LocalProvider:
-    """`aclose` ends the worker; without it the worker ends with us, or when it had nothing to do for a while."""
+    """`aclose` ends the worker; without it the worker ends with us, or when it had nothing to do for a while.
+
+    `patience` is how long a worker may give no sign of life, in seconds: it gives one for every few tokens that it
+    reads or writes, however slow the machine is.
+    """
 
     reads_history = True
     retries = 1
 
-    def __init__(self, models_dir: str, idle_seconds: float = 300) -> None:
-        self._models_dir = models_dir
+    def __init__(self, models_dir: str, idle_seconds: float = 300, patience: float = 300) -> None:
+        self._shelf = Shelf(models_dir)
         self._idle_seconds = idle_seconds
+        self._patience = patience
         self._turns = anyio.Lock()
         self._waiting = 0
         self._child: Child | None = None
-        self._facts: dict[str, LocalModel] = {}
+        self._is_closed = False
 
     async def stream(self, request: ModelRequest, emit: Emit) -> Completion:
         if self._waiting >= MAX_WAITING:
@@ -63,52 +67,37 @@ class LocalProvider:
     async def warm(self, model: str) -> None:
         """Load `model`, so that the first prompt need not wait. What goes wrong is told to the prompt."""
         try:
+            # Not in turn: the window of a model is wanted while another answers.
+            facts = await self._shelf.read(model)
             async with self._turns:
-                await self._loaded(await anyio.to_thread.run_sync(self._read, model))
+                await self._loaded(facts)
         except (ProviderFailed, Left):
             return
 
     async def models(self) -> list[ModelEntry]:
-        return await anyio.to_thread.run_sync(self._list)
+        found = await self._shelf.refresh()
+        installed = await anyio.to_thread.run_sync(_library_is_there)
+        return [_entry(name, each, installed) for name, each in found.items()]
 
     def known(self, model: str) -> ModelEntry:
-        """Reads the file's header when it is new, which takes some milliseconds."""
-        try:
-            facts = self._read(model)
-        except ProviderFailed as failure:
-            title = files.TITLES.get(model) or model.rpartition("/")[2] or "Local model"
-            return _entry(model, title, available=False, reason=failure.reason)
-        return _entry(model, facts.title, window=facts.window, max_output=facts.max_output)
+        """What was read of the file before; `models`, `warm` and `stream` read it."""
+        return _entry(model, self._shelf.told(model))
 
     def listed(self, reason: str) -> list[ModelEntry]:
-        return self._list()
+        return [self.known(name) for name in self._shelf.listed]
 
     async def aclose(self) -> None:
-        """End the worker now."""
+        """End the worker now, and start none any more: whoever asks or waits is refused."""
+        self._is_closed = True
+        await self._end_child()
+
+    async def _end_child(self) -> None:
         child, self._child = self._child, None
         if child is not None:
             await child.kill()
 
-    def _list(self) -> list[ModelEntry]:
-        names = dict.fromkeys([*files.TITLES, *files.fetched(self._models_dir)])
-        installed = _library_is_there()
-        entries = [self.known(name) for name in names]
-        return [
-            entry if installed else msgspec.structs.replace(entry, available=False, reason="model_unknown")
-            for entry in entries
-        ]
-
-    def _read(self, model: str) -> LocalModel:
-        facts = self._facts.get(model)
-        if facts is None or not facts.is_current:
-            facts = files.read_model(self._models_dir, model)
-            if len(self._facts) >= MAX_KNOWN:
-                self._facts.clear()
-            self._facts[model] = facts
-        return facts
-
     async def _answer(self, request: ModelRequest, emit: Emit) -> Completion:
-        model = await anyio.to_thread.run_sync(self._read, request.model)
+        model = await self._shelf.read(request.model)
         spelled = spell(request, model)
         if len(msgspec.json.encode(spelled)) > MAX_BODY_BYTES:
             raise _too_long(None, model)
@@ -122,14 +111,17 @@ class LocalProvider:
         """The worker with this model; when cancelled, it goes on loading for whoever comes next."""
         child = self._child
         if child is not None and (child.model != model or not await child.is_usable()):
-            await self.aclose()
+            await self._end_child()
             child = None
-        if child is None:
-            child = self._child = await Child.start(model, self._idle_seconds)
+        if child is None and not self._is_closed:
+            child = self._child = await Child.start(model, self._idle_seconds, self._patience)
+        if child is None or self._is_closed:
+            await self._end_child()
+            raise ProviderFailed("stream_cut", "The models on this machine have been closed")
         try:
             await child.ready()
         except (ProviderFailed, Left):
-            await self.aclose()
+            await self._end_child()
             raise
         return child
 
@@ -145,7 +137,7 @@ class LocalProvider:
                 for chunk in answer.close() if ended else answer.take(event):
                     await emit(chunk)
         except (ProviderFailed, Left):
-            await self.aclose()
+            await self._end_child()
             raise
         finally:
             if not ended and self._child is child:
@@ -179,8 +171,13 @@ def _too_long(tokens: int | None, model: LocalModel) -> ProviderFailed:
     )
 
 
-def _entry(model: str, title: str, **more: Any) -> ModelEntry:
-    return ModelEntry(id=f"local:{model}", name=title, provider="local", **more)
+def _entry(model: str, found: Found | None, installed: bool = True) -> ModelEntry:
+    title = files.TITLES.get(model) or model.rpartition("/")[2] or "Local model"
+    entry = ModelEntry(id=f"local:{model}", name=title, provider="local")
+    if isinstance(found, LocalModel):
+        entry = replace(entry, name=found.title, window=found.window, max_output=found.max_output)
+    reason = found.reason if isinstance(found, Unusable) else None if installed else "model_unknown"
+    return replace(entry, available=reason is None, reason=reason)
 
 
 def _library_is_there() -> bool:

@@ -1,8 +1,8 @@
 """The process that runs a model, so that neither its work nor its crash is ours. Knows llama.cpp and lines of JSON.
 
 It is run as a file of its own and imports nothing of the house. Lines in: first `load`, then `ask` and `stop`. Lines
-out: `ready` or `failed`, then for each ask any number of `delta` and one `end` or `error`; `idle` before it leaves of
-its own accord. After a stop it is silent within a second, or gone. It ends when its stdin does, and on Linux in any
+out: `ready` or `failed`, then for each ask `taken`, any number of `delta` and `alive`, and one `end` or `error`; `idle`
+before it leaves of its own accord. After a stop it is silent within a second, or gone. It ends when its stdin does, and on Linux in any
 case when its parent does.
 """
 
@@ -13,6 +13,7 @@ import importlib
 import os
 import queue
 import secrets
+import shutil
 import sys
 import tempfile
 import threading
@@ -159,20 +160,21 @@ def _load(options: dict[str, Any]) -> Any:
         library = importlib.import_module("xllamacpp")
     except ImportError as error:
         raise Failure("no_library", str(error)) from error
-    with tempfile.TemporaryFile() as log, tempfile.TemporaryDirectory(prefix="sidecar-model-") as folder:
+    with tempfile.TemporaryFile() as log:
         os.dup2(log.fileno(), 2)
         os.dup2(2, 1)
         try:
-            return library.Server(_params(library, options, folder))
+            return library.Server(_params(library, options))
         except (RuntimeError, ValueError, OSError, MemoryError) as error:
             raise Failure("load", _reason(log) or str(error)) from error
         finally:
+            shutil.rmtree(options["folder"], ignore_errors=True)
             silent = os.open(os.devnull, os.O_WRONLY)
             os.dup2(silent, 2)
             os.dup2(silent, 1)
 
 
-def _params(library: Any, options: dict[str, Any], folder: str) -> Any:
+def _params(library: Any, options: dict[str, Any]) -> Any:
     params = library.CommonParams()
     params.model.path = options["path"]
     params.n_ctx = options["window"]
@@ -183,7 +185,7 @@ def _params(library: Any, options: dict[str, Any], folder: str) -> Any:
     params.warmup = False
     params.fit_params = False
     params.verbosity = 1
-    _close_door(params, folder)
+    _close_door(params, options["folder"])
     return params
 
 
@@ -221,10 +223,11 @@ def _answer(server: Any, ask: Ask, inbox: Inbox, outbox: Outbox) -> None:
         if usage := chunk.get("usage"):
             end["usage"] = usage
         for choice in chunk["choices"]:
-            _say_delta(ask.id, choice.get("delta") or {}, outbox)
+            _say(ask.id, choice.get("delta") or {}, outbox)
             end["finish"] = choice.get("finish_reason") or end.get("finish")
         return inbox.stopped >= ask.id
 
+    outbox.say("taken", id=ask.id)
     if inbox.stopped < ask.id:
         body = ask.body | ({"grammar": grammar} if (grammar := _grammar(ask.calls)) else {})
         server.handle_chat_completions(msgspec.json.encode(body), take)
@@ -237,10 +240,13 @@ def _answer(server: Any, ask: Ask, inbox: Inbox, outbox: Outbox) -> None:
         outbox.say("end", id=ask.id, finish=end.get("finish"), usage=end.get("usage") or {})
 
 
-def _say_delta(id: int, delta: dict[str, Any], outbox: Outbox) -> None:
+def _say(id: int, delta: dict[str, Any], outbox: Outbox) -> None:
+    """A piece of the answer; or, while the prompt is read, that another batch of it was."""
     text, thought, calls = delta.get("content"), delta.get("reasoning_content"), delta.get("tool_calls")
     if text or thought or calls:
         outbox.say("delta", id=id, text=text or "", thought=thought or "", calls=calls or [])
+    else:
+        outbox.say("alive", id=id)
 
 
 def _grammar(calls: dict[str, Any] | None) -> str | None:
