@@ -16,6 +16,9 @@ from ..model.events import StoredEvent, after
 RECENT_BYTES = 256 * 1024
 """What one chat keeps for followers that are nearly up to date; the journal has everything."""
 
+EVENT_BYTES = 300
+"""What an event takes beside its data."""
+
 
 class Feed:
     def __init__(self, last_seq: int) -> None:
@@ -29,18 +32,22 @@ class Feed:
         """These events were committed by this process."""
         for event in events:
             self._recent.append(event)
-            self._bytes += len(event.data)
+            self._bytes += len(event.data) + EVENT_BYTES
         while self._bytes > RECENT_BYTES:
-            self._bytes -= len(self._recent.popleft().data)
+            self._bytes -= len(self._recent.popleft().data) + EVENT_BYTES
         if events:
             self._advance(events[-1].seq)
 
     def moved(self, last_seq: int) -> None:
         """The journal reaches further than was known: another process has written."""
         if last_seq != self.last_seq:
-            self._recent.clear()
-            self._bytes = 0
+            self.rest()
             self._advance(last_seq)
+
+    def rest(self) -> None:
+        """Nobody follows for now: keep nothing."""
+        self._recent.clear()
+        self._bytes = 0
 
     def close(self) -> None:
         """The chat is gone: nothing follows."""

@@ -124,7 +124,10 @@ class Registry:
         from .catalogue import catalogue
 
         for name, model in catalogue().defaults.items():
-            connection = self._connections.get(name)
+            try:
+                connection = self._connections.get(name)
+            except ProviderFailed:
+                continue  # its address in the environment is none; another vendor may do
             if connection and connection.key and connection.official:
                 return f"{name}:{model}"
         return None

@@ -35,6 +35,9 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _DIGITS = frozenset("0123456789")
 _NAME = _LETTERS | _DIGITS | frozenset("_-")
 _VARIABLE = _LETTERS | _DIGITS | frozenset("_")
+_OURS = ("host", "content-length", "transfer-encoding", "connection")
+"""Headers that say where a request ends and who it is for: another value would cut it elsewhere."""
+
 _HEADER = _LETTERS | _DIGITS | frozenset("!#$%&'*+-.^_`|~")
 _FACTS = ("window", "max_output", "prices")
 _PRICES = ("input", "output", "cached")
@@ -120,6 +123,7 @@ def _is_header(name: str, text: object) -> bool:
     return (
         name != ""
         and _HEADER.issuperset(name)
+        and name.lower() not in _OURS
         and isinstance(text, str)
         and text == text.strip()
         and len(text) <= MAX_KEY_LENGTH

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import struct
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -21,12 +22,13 @@ MakeGguf = Callable[..., Path]
 def make_gguf(tmp_path: Path) -> MakeGguf:
     """Writes a GGUF without tensors: right for whoever reads the header, of no use to llama.cpp."""
 
-    def make(name: str = "tiny", **entries: str | int) -> Path:
+    def make(name: str = "tiny", words: int = 2, words_first: bool = False, **entries: str | int) -> Path:
         known: dict[str, str | int] = {"general.architecture": "llama", "llama.context_length": 4096}
-        known |= entries
+        written = [_entry(key, value) for key, value in (known | entries).items()]
+        # The template, which the tests give as the last entry, follows the words in real files too.
+        written.insert(0 if words_first else len(known), _words(words))
         file = tmp_path / f"{name}.gguf"
-        header = struct.pack("<4sIQQ", b"GGUF", 3, 0, len(known) + 1)
-        file.write_bytes(header + _words() + b"".join(_entry(key, value) for key, value in known.items()))
+        file.write_bytes(struct.pack("<4sIQQ", b"GGUF", 3, 0, len(written)) + b"".join(written))
         return file
 
     return make
@@ -49,8 +51,8 @@ def use_library(file: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (folder / "library").mkdir()
     shutil.copy(file, folder / "library" / "xllamacpp.py")
     monkeypatch.setenv("PYTHONPATH", str(folder / "library"))
-    # A worker that is killed while it loads leaves its socket behind.
     monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
 
 
 @pytest.fixture
@@ -71,8 +73,8 @@ def _entry(key: str, value: str | int) -> bytes:
     return name + struct.pack("<IQ", 8, len(value.encode())) + value.encode()
 
 
-def _words() -> bytes:
+def _words(count: int) -> bytes:
     """An array of texts, as the vocabulary is one."""
     key = "tokenizer.ggml.tokens"
-    words = b"".join(struct.pack("<Q", len(word)) + word for word in (b"a", b"bc"))
-    return struct.pack("<Q", len(key)) + key.encode() + struct.pack("<IIQ", 9, 8, 2) + words
+    words = b"".join(struct.pack("<Q", len(word)) + word for word in (b"%x" % n for n in range(count)))
+    return struct.pack("<Q", len(key)) + key.encode() + struct.pack("<IIQ", 9, 8, count) + words

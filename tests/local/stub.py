@@ -25,6 +25,8 @@ class Server:
     def __init__(self, params: CommonParams) -> None:
         self.params = params
         name = os.path.basename(params.model.path)
+        with open(params.hostnames[0], "x"):
+            pass  # Stands for the socket.
         if name == "holds.gguf":
             sum(range(10**12))  # In C, with the interpreter's lock held, as the real library loads.
         if name == "dies.gguf":
@@ -47,6 +49,11 @@ class Server:
         elif said == "stuck":
             yield _delta(content="…")
             sum(range(10**12))
+        elif said == "reads long":
+            for _ in range(20):
+                time.sleep(0.1)
+                yield _delta()
+            yield from _reply(request, "read")
         elif said == "too long":
             yield {"error": {"type": "exceed_context_size_error", "message": "no", "n_prompt_tokens": 9000}}
         elif said == "broken":

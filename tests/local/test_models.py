@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import os
+import struct
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
+import anyio
 import pytest
 
 from sidecar.model.failures import ProviderFailed
 from sidecar.providers.base import ModelEntry
 from sidecar.providers.local.files import MAX_WINDOW, path_of, read_model
 from sidecar.providers.local.provider import LocalProvider
+from sidecar.providers.local.shelf import MAX_KEPT
+from tests.local.asking import ask
 from tests.local.conftest import MakeGguf
 
 
@@ -41,11 +50,47 @@ async def test_the_picker_shows_what_is_there_and_what_can_be_fetched(
     ]
 
 
-def test_a_removed_model_is_no_longer_available(tmp_path: Path, make_gguf: MakeGguf) -> None:
+async def test_a_removed_model_is_no_longer_available(tmp_path: Path, make_gguf: MakeGguf) -> None:
     provider, file = LocalProvider(str(tmp_path)), make_gguf()
+    await provider.models()
     before = provider.known("tiny").available
     file.unlink()
+    await provider.models()
     assert (before, provider.known("tiny").available) == (True, False)
+
+
+async def test_a_file_is_not_read_before_there_is_a_thread_for_it(
+    tmp_path: Path, make_gguf: MakeGguf
+) -> None:
+    provider, path = LocalProvider(str(tmp_path)), str(make_gguf())
+    before = [provider.known(name).window for name in ("tiny", path)]
+    await provider.models()
+    after = [provider.known(name).window for name in ("tiny", path)]
+    assert (before, after) == ([None, None], [4096, 4096])
+
+
+async def test_what_is_remembered_is_bounded_and_the_newest_stays(
+    tmp_path: Path, make_gguf: MakeGguf
+) -> None:
+    provider, path = LocalProvider(str(tmp_path)), str(make_gguf())
+    for number in range(2 * MAX_KEPT):
+        provider.known(f"/absent/{number}.gguf")
+    provider.known(path)
+    await provider.models()
+    assert (len(provider._shelf._kept), provider.known(path).window) == (MAX_KEPT, 4096)
+
+
+async def test_a_disk_that_does_not_answer_is_given_up(
+    tmp_path: Path, make_gguf: MakeGguf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_gguf()
+    answers = threading.Event()
+    monkeypatch.setattr("sidecar.providers.local.shelf.READ_S", 0.1)
+    monkeypatch.setattr("sidecar.providers.local.files.read_model", lambda *_: answers.wait(10))
+    with pytest.raises(ProviderFailed, match="disk") as caught, anyio.fail_after(5):
+        await ask(LocalProvider(str(tmp_path)), "a")
+    answers.set()
+    assert caught.value.reason == "timeout"
 
 
 def test_a_window_is_no_larger_than_is_of_use(tmp_path: Path, make_gguf: MakeGguf) -> None:
@@ -79,6 +124,72 @@ def test_a_header_cut_at_any_byte_is_refused(tmp_path: Path, make_gguf: MakeGguf
         (tmp_path / "cut.gguf").write_bytes(whole[:length])
         with pytest.raises(ProviderFailed, match="cannot be used"):
             read_model(str(tmp_path), "cut")
+
+
+def test_a_file_that_is_truncated_while_it_is_read_does_no_harm(make_gguf: MakeGguf) -> None:
+    """In a process of its own, for a mapped file would end it with SIGBUS."""
+    file = make_gguf(words=200_000, words_first=True)
+    found = subprocess.run([sys.executable, "-c", _TRUNCATED, str(file)], capture_output=True, text=True)
+    assert (found.returncode, found.stdout) == (0, "alive\n")
+
+
+_TRUNCATED = """
+import os, sys, threading
+from sidecar.model.failures import ProviderFailed
+from sidecar.providers.local.files import read_model
+
+path = sys.argv[1]
+whole = open(path, "rb").read()
+
+def read():
+    try:
+        read_model("", path)
+    except ProviderFailed:
+        pass
+
+for _ in range(10):
+    open(path, "wb").write(whole)
+    reader = threading.Thread(target=read)
+    reader.start()
+    os.truncate(path, 64)
+    reader.join()
+print("alive")
+"""
+
+
+@pytest.mark.parametrize("words_first", [True, False])
+def test_a_file_that_claims_millions_of_words_is_read_in_no_time(
+    tmp_path: Path, make_gguf: MakeGguf, words_first: bool
+) -> None:
+    file = make_gguf(words=0, words_first=words_first)
+    header = file.read_bytes()
+    at = header.index(b"tokenizer.ggml.tokens") + len("tokenizer.ggml.tokens") + 8
+    file.write_bytes(header[:at] + struct.pack("<Q", 60_000_000) + header[at + 8 :])
+    os.truncate(file, 480_000_000)
+    began = time.monotonic()
+    with suppress(ProviderFailed):
+        read_model(str(tmp_path), "tiny")
+    assert time.monotonic() - began < 1.5
+
+
+@pytest.mark.parametrize("words", [2, 3000])
+@pytest.mark.parametrize("words_first", [True, False])
+@pytest.mark.parametrize(("template", "knows"), [("{% if tools %}", True), ("{{ messages }}", False)])
+def test_the_template_is_found_behind_the_words(
+    tmp_path: Path, make_gguf: MakeGguf, words: int, words_first: bool, template: str, knows: bool
+) -> None:
+    make_gguf(words=words, words_first=words_first, **{"tokenizer.chat_template": template})
+    model = read_model(str(tmp_path), "tiny")
+    assert (model.window, model.native_tools) == (4096, knows)
+
+
+@pytest.mark.parametrize("chunk", range(1, 90, 8))
+def test_the_template_is_found_across_two_reads(
+    tmp_path: Path, make_gguf: MakeGguf, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    monkeypatch.setattr("sidecar.providers.local.gguf.CHUNK_BYTES", chunk)
+    make_gguf(words=1100, **{"tokenizer.chat_template": "tools"})
+    assert read_model(str(tmp_path), "tiny").native_tools
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.write_bytes(b"PK\3\4" * 99)])

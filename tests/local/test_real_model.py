@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -28,7 +29,7 @@ async def local(real_model: str, tmp_path: Path) -> AsyncIterator[LocalProvider]
 
 async def test_it_answers_in_pieces_and_counts_tokens(local: LocalProvider, real_model: str) -> None:
     with anyio.fail_after(20):
-        chunks, done = await ask(local, "Why is the sky blue?", real_model, max_output=12)
+        chunks, done = await ask(local, "Count from one to a hundred.", real_model, max_output=12)
     assert len(chunks) > 3
     assert (done.stop, done.usage.output, done.usage.input is None) == ("max_tokens", 12, False)
 
@@ -52,10 +53,25 @@ async def test_cancel_is_quick_and_the_next_prompt_works(local: LocalProvider, r
     assert (scope.cancelled_caught, text_of(chunks) != "") == (True, True)
 
 
+async def test_cancel_while_a_long_prompt_is_read_is_heeded_within_a_second(
+    local: LocalProvider, real_model: str
+) -> None:
+    with anyio.fail_after(20):
+        await local.warm(real_model)
+        with anyio.move_on_after(1) as scope:
+            await ask(local, "hello world " * 1500, real_model)
+        assert local._child is not None
+        began = time.monotonic()
+        kept = await local._child.is_usable()
+    assert (scope.cancelled_caught, kept, time.monotonic() - began < 1) == (True, True, True)
+
+
 async def test_a_prompt_over_the_window_fails_and_the_next_works(
     local: LocalProvider, real_model: str
 ) -> None:
     with anyio.fail_after(20):
+        local.known(real_model)
+        await local.models()
         window = local.known(real_model).window or 0
         with pytest.raises(ProviderFailed) as caught:
             await ask(local, "hello " * window, real_model)

@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -113,6 +115,100 @@ async def test_a_worker_that_died_between_two_prompts_is_not_noticed(provider: L
         await _process(provider).wait()
         chunks, _ = await ask(provider, "again")
     assert text_of(chunks) == "again"
+
+
+@pytest.mark.parametrize("said", ["again", pytest.param("long" * 100_000, id="more than a pipe holds")])
+async def test_a_worker_that_hangs_between_two_prompts_is_ended_and_replaced(
+    provider: LocalProvider, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    with anyio.fail_after(10):
+        await ask(provider, "a")
+        before = _pid(provider)
+        os.kill(before, signal.SIGSTOP)
+        with monkeypatch.context() as brief:
+            brief.setattr(local_child, "TAKE_S", 0.3)
+            with pytest.raises(ProviderFailed, match="no sign of life") as caught:
+                await ask(provider, said)
+        await gone(before)
+        chunks, _ = await ask(provider, said)
+    assert (caught.value.reason, caught.value.retryable, text_of(chunks)) == ("timeout", True, said)
+
+
+async def test_a_worker_that_falls_silent_in_an_answer_is_ended_and_replaced(
+    provider: LocalProvider, tmp_path: Path
+) -> None:
+    impatient = LocalProvider(str(tmp_path), patience=0.5)
+    with anyio.fail_after(10):
+        with pytest.raises(ProviderFailed, match="no sign of life") as caught:
+            await ask(impatient, "deaf")
+        chunks, _ = await ask(impatient, "again")
+    await impatient.aclose()
+    assert (caught.value.reason, caught.value.retryable, text_of(chunks)) == ("timeout", True, "again")
+
+
+async def test_a_worker_that_reads_for_long_shows_that_it_lives(
+    provider: LocalProvider, tmp_path: Path
+) -> None:
+    impatient = LocalProvider(str(tmp_path), patience=1)
+    with anyio.fail_after(10):
+        chunks, _ = await ask(impatient, "reads long")
+    await impatient.aclose()
+    assert chunks == [TextDelta("read")]
+
+
+async def test_cancel_while_the_prompt_is_read_keeps_the_worker(provider: LocalProvider) -> None:
+    await provider.warm("tiny")
+    before = _pid(provider)
+    with anyio.fail_after(10):
+        with anyio.move_on_after(0.3) as scope:
+            await ask(provider, "reads long")
+        chunks, _ = await ask(provider, "again")
+    assert (scope.cancelled_caught, text_of(chunks), _pid(provider)) == (True, "again", before)
+
+
+@pytest.mark.parametrize("model", ["tiny", "dies", "absent"])
+async def test_nothing_is_left_in_the_temporary_folder(
+    provider: LocalProvider, make_gguf: MakeGguf, tmp_path: Path, model: str
+) -> None:
+    make_gguf("dies")
+    with suppress(ProviderFailed):
+        await ask(provider, "a", model=model)
+    assert _left_in(tmp_path) == []
+
+
+async def test_closing_while_a_model_is_loaded_leaves_nothing(
+    provider: LocalProvider, make_gguf: MakeGguf, tmp_path: Path
+) -> None:
+    make_gguf("holds")
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(provider.warm, "holds")
+            await _until(lambda: any(folder.joinpath("http.sock").exists() for folder in _left_in(tmp_path)))
+            worker = _pid(provider)
+            await provider.aclose()
+        await gone(worker)
+    assert _left_in(tmp_path) == []
+
+
+async def test_closing_ends_the_answer_under_way_and_refuses_the_next(provider: LocalProvider) -> None:
+    async def emit(chunk: Chunk) -> None:
+        await provider.aclose()
+
+    with anyio.fail_after(10):
+        with pytest.raises(ProviderFailed):
+            await provider.stream(request("endless"), emit)
+        with pytest.raises(ProviderFailed, match="closed"):
+            await ask(provider, "again")
+    assert provider._child is None
+
+
+async def test_a_process_that_cannot_be_started_is_told(
+    provider: LocalProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", str(tmp_path / "absent"))
+    with pytest.raises(ProviderFailed, match="could not be started: No such file"):
+        await ask(provider, "a")
+    assert _left_in(tmp_path) == []
 
 
 async def test_a_worker_that_dies_while_it_loads_is_told(
@@ -274,6 +370,15 @@ async def main():
 
 anyio.run(main)
 """
+
+
+def _left_in(folder: Path) -> list[Path]:
+    return list(folder.glob("sidecar-model-*"))
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    while not holds():  # noqa: ASYNC110  there is nothing to wait on
+        await anyio.sleep(0.01)
 
 
 async def _cancelled_at_first_word(provider: LocalProvider, said: str) -> int:

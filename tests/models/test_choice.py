@@ -135,7 +135,6 @@ def test_a_server_of_ones_own_is_no_vendor_to_choose_a_model_of(fake: FakeProvid
     assert default(sidecar) is None
 
 
-@pytest.mark.xfail(strict=True, reason="the choice stops at the first vendor whose address is wrong")
 def test_a_wrong_address_of_one_vendor_does_not_hide_the_key_of_another(spawn: Spawner) -> None:
     env = alone(OPENAI_BASE_URL="not an address", ANTHROPIC_API_KEY="sk-0123456789abcdef")
     assert str(default(spawn(model="", env=env))).startswith("anthropic:")

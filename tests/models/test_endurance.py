@@ -28,7 +28,6 @@ def test_many_turns_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> Non
     assert result.troubles == [], result.samples
 
 
-@pytest.mark.xfail(strict=True, reason="a closed chat keeps up to 256 KB of its newest events in memory")
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 def test_a_closed_chat_gives_its_memory_back(fake: FakeProvider, spawn: Spawner) -> None:
     sidecar = spawn(model="openai:fake", env=fake.env)

@@ -96,6 +96,7 @@ class ChatHandlers:
     async def _close(self, call: Call, params: Key) -> m.ChatCloseResult:
         session = await (await self._ready()).known(address_of(params))
         closed = self._attachments.detach(session.chat.key.session_id)
+        session.recorder.feed.rest()
         return m.ChatCloseResult(**chat_ref(session.chat.key), closed=closed)
 
     async def _delete(self, call: Call, params: Key) -> m.ChatDeleteResult:

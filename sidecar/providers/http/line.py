@@ -44,8 +44,6 @@ SLOWEST_BYTES_A_SECOND = 100 * 1024
 REFUSAL_S = 1.0
 """How long to look for the answer of a server that has closed its ear already."""
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
-
 
 class Unreachable(Exception):
     """No connection could be made, and why."""
@@ -335,7 +333,7 @@ def proxy_for(base_url: str) -> Proxy | None:
     """The proxy of this address by the environment or the system's settings; loopback needs none."""
     parts = urlsplit(base_url)
     host = parts.hostname or ""
-    if host in LOOPBACK:
+    if host in ("localhost", "127.0.0.1", "::1") or host.endswith(".localhost"):
         return None
     from urllib.request import getproxies, proxy_bypass
 

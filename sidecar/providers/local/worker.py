@@ -1,9 +1,9 @@
 """The process that runs a model, so that neither its work nor its crash is ours. Knows llama.cpp and lines of JSON.
 
 It is run as a file of its own and imports nothing of the house. Lines in: first `load`, then `ask` and `stop`. Lines
-out: `ready` or `failed`, then for each ask `taken`, any number of `delta` and `alive`, and one `end` or `error`; `idle`
-before it leaves of its own accord. After a stop it is silent within a second, or gone. It ends when its stdin does, and on Linux in any
-case when its parent does.
+out: `ready` or `failed`, then for each ask `taken`, any number of `delta` and `alive`, and one `end` or `error`;
+`idle` before it leaves of its own accord. After a stop it is silent within a second, or gone. It ends when its stdin
+does, and on Linux in any case when its parent does.
 """
 
 from __future__ import annotations
