@@ -83,8 +83,11 @@ class Line:
             playing: Future[Answer] = self._portal.start_task_soon(turn.play)
             while not playing.done():
                 wait([playing], timeout=INTERRUPT_POLL_SECONDS)
-                if interrupts.taken():
+                if interrupts.pending and not playing.done():
                     self._portal.start_task_soon(turn.cancel)
+                    interrupts.heard()
+        if interrupts.pending:
+            raise KeyboardInterrupt  # it came too late to cancel anything: it was meant for what follows
         return playing.result()
 
     def _painter(self) -> Painter:
@@ -100,7 +103,8 @@ class _Interrupts:
     """
 
     def __init__(self) -> None:
-        self._count = self._taken = 0
+        self._count = 0
+        self._heard = False
 
     def __enter__(self) -> _Interrupts:
         self._before = signal.signal(signal.SIGINT, self._interrupt)
@@ -109,11 +113,13 @@ class _Interrupts:
     def __exit__(self, *_: object) -> None:
         signal.signal(signal.SIGINT, self._before)
 
-    def taken(self) -> bool:
-        """Whether the first one has come since the last look."""
-        new = self._count > self._taken
-        self._taken = self._count
-        return new
+    @property
+    def pending(self) -> bool:
+        """Whether one has come that nobody has acted on."""
+        return self._count > 0 and not self._heard
+
+    def heard(self) -> None:
+        self._heard = True
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         self._count += 1

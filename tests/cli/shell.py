@@ -102,17 +102,17 @@ class Terminal:
     def interrupt(self, text: str) -> None:
         """Ctrl-C, through the terminal's line discipline, and wait for `text`.
 
-        Spaces follow while it does not come: an interrupt between printing the prompt and waiting for a key is
-        noticed by Python's `input` only with the next key, which a user would press and a busy machine does not.
+        Pressed again after a while, as a user would: an interrupt between printing the prompt and waiting for a
+        key is not noticed by Python's `input`, and a busy machine makes that moment long.
         """
         self.type("\x03")
         deadline = time.monotonic() + PATIENCE
         while self.seen.find(text, self._mark) < 0:
             assert time.monotonic() < deadline, f"{text!r} did not come: {self.seen[self._mark :]!r}"
-            if select.select([self._fd], [], [], 0.5)[0]:
+            if select.select([self._fd], [], [], 2.0)[0]:
                 assert self._read(deadline), f"{text!r} did not come: {self.seen[self._mark :]!r}"
             else:
-                self.type(" ")
+                self.type("\x03")
         self.wait_for(text)
 
     def wait_for(self, text: str) -> str:

@@ -25,8 +25,8 @@ class Server:
     def __init__(self, params: CommonParams) -> None:
         self.params = params
         name = os.path.basename(params.model.path)
-        with open(params.hostnames[0], "x"):
-            pass  # Stands for the socket.
+        for socket in getattr(params, "hostnames", []):
+            open(socket, "x").close()
         if name == "holds.gguf":
             sum(range(10**12))  # In C, with the interpreter's lock held, as the real library loads.
         if name == "dies.gguf":

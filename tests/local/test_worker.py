@@ -183,7 +183,7 @@ async def test_closing_while_a_model_is_loaded_leaves_nothing(
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(provider.warm, "holds")
-            await _until(lambda: any(folder.joinpath("http.sock").exists() for folder in _left_in(tmp_path)))
+            await _until(lambda: provider._child is not None and _left_in(tmp_path) != [])
             worker = _pid(provider)
             await provider.aclose()
         await gone(worker)

@@ -24,7 +24,7 @@ MAX_KEY_BYTES = 65_535
 """GGUF's own bound."""
 
 MAX_MEMBERS = 1_000_000
-"""Texts in lists that are passed over one by one, which takes half a second for so many."""
+"""Texts in lists that are passed over one by one, which takes a third of a second for so many."""
 
 MANY = 1024
 """A list of more texts than this is the vocabulary."""
@@ -104,20 +104,29 @@ class _Header:
         self._members += length
         if length and (kind != _STRING or self._members > MAX_MEMBERS):
             raise Damaged(f"a list of type {kind} with {length} members")
-        for _ in range(length):
-            self._skip(self._scalar(_U64))
+        self._skip_texts(length)
         return None
+
+    def _skip_texts(self, count: int) -> None:
+        """Half of the time that a read for each would take."""
+        chunk, at, unpack = b"", 0, _U64.unpack_from
+        for _ in range(count):
+            if at + 8 > len(chunk):
+                self._skip(at - len(chunk))
+                chunk, at = self._take(max(8, min(CHUNK_BYTES, self._end - self._at))), 0
+            at += 8 + unpack(chunk, at)[0]
+        self._skip(at - len(chunk))
 
     def _search(self, key: str) -> str:
         """The text under `key`, wherever it stands from here on, or nothing."""
-        mark = _U64.pack(len(key)) + key.encode() + _U32.pack(_STRING)
+        mark = _U64.pack(len(key)) + key.encode()
         seen = b""
         while self._at < self._end:
             seen = seen[-len(mark) :] + self._take(min(CHUNK_BYTES, self._end - self._at))
             if (found := seen.find(mark)) >= 0:
                 self._at += found + len(mark) - len(seen)
                 self._file.seek(self._at)
-                return self._text()
+                return str(self._value(self._scalar(_U32)))
         return ""
 
     def _key(self) -> str:
@@ -144,6 +153,7 @@ class _Header:
         return data
 
     def _skip(self, length: int) -> None:
+        """Also backwards."""
         self._at += length
         if self._at > self._end:
             raise self._too_short()
