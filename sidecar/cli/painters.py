@@ -52,6 +52,8 @@ class PlainPainter:
         elif event.type == "message.delta" and event.text:
             self._last = event.text
             self._write(event.text)
+        elif event.type == "error":
+            print(f"sidecar: {event.data.get('message', '')}; trying again", file=sys.stderr)
 
     def _write(self, text: str) -> None:
         self._out.write(text)
