@@ -9,7 +9,7 @@ import msgspec
 from ..base import Chunk, ModelEntry, ModelRequest, StopReason, TokenUsage, ToolSpec, Verbatim
 from ..connection import Connection
 from ..wording import Arguments, CallIds, Media, Part, Replied, Said, Text, call, own, parts, pieces
-from .dialect import Malformed, Reply, Told, Troubled, effort_of, spoken, thought
+from .dialect import Malformed, Reply, Told, Troubled, effort_of, present, spoken, thought
 from .faults import Trouble
 from .sse import SseEvent
 
@@ -75,7 +75,7 @@ class Anthropic:
             "messages": messages,
             **_effort(request, known, limit, said),
         }
-        return {key: value for key, value in body.items() if value is not None}
+        return present(body)
 
     def reply(self, request: ModelRequest, connection: Connection) -> MessagesReply:
         return MessagesReply(CallIds(request.messages), connection.name, request.model)

@@ -17,6 +17,7 @@ from ..base import (
     ThoughtDelta,
     TokenUsage,
     ToolCall,
+    ToolSpec,
     Verbatim,
 )
 from ..connection import Connection
@@ -106,6 +107,17 @@ class Told(msgspec.Struct, frozen=True):
     modalities: tuple[str, ...] | None = None
     efforts: tuple[str, ...] | None = None
     prices: dict[str, float] | None = None
+
+
+def present(body: dict[str, Any]) -> dict[str, Any]:
+    """A request without what is not said in it: providers refuse null."""
+    return {key: value for key, value in body.items() if value is not None}
+
+
+def function(tool: ToolSpec) -> dict[str, Any]:
+    """A tool as Chat Completions want it, and who imitates them."""
+    spelled = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
+    return {"type": "function", "function": spelled}
 
 
 def spoken(text: str | None) -> list[Chunk]:

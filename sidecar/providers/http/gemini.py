@@ -10,7 +10,7 @@ import msgspec
 from ..base import Chunk, ModelEntry, ModelRequest, StopReason, TokenUsage, ToolSpec, Verbatim
 from ..connection import Connection
 from ..wording import CallIds, Media, Replied, Said, Text, call, own, parts, pieces
-from .dialect import Malformed, Reply, Told, Troubled, nearest, spoken, thought
+from .dialect import Malformed, Reply, Told, Troubled, nearest, present, spoken, thought
 from .faults import Trouble
 from .sse import SseEvent
 
@@ -45,7 +45,7 @@ class Gemini:
             "tools": [{"functionDeclarations": [_tool(t) for t in request.tools]}] if request.tools else None,
             "generationConfig": _generation(request) or None,
         }
-        return {key: value for key, value in body.items() if value is not None}
+        return present(body)
 
     def reply(self, request: ModelRequest, connection: Connection) -> GeminiReply:
         return GeminiReply(CallIds(request.messages), connection.name, request.model)

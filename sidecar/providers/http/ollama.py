@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from ..base import Chunk, ModelEntry, ModelRequest, TokenUsage, ToolSpec
+from ..base import Chunk, ModelEntry, ModelRequest, TokenUsage
 from ..connection import Connection
 from ..wording import CallIds, Media, Replied, Said, Text, call, parts, pieces
-from .dialect import Reply, Told, Troubled, bearer, nearest, spoken, thought
+from .dialect import Reply, Told, Troubled, bearer, function, nearest, present, spoken, thought
 from .faults import Trouble
 from .sse import SseEvent
 
@@ -37,11 +37,11 @@ class Ollama:
             "model": request.model,
             "messages": messages,
             "stream": True,
-            "tools": [_tool(tool) for tool in request.tools] or None,
+            "tools": [function(tool) for tool in request.tools] or None,
             "think": _think(request, known),
             "options": {key: value for key, value in options.items() if value} or None,
         }
-        return {key: value for key, value in body.items() if value is not None}
+        return present(body)
 
     def reply(self, request: ModelRequest, connection: Connection) -> OllamaReply:
         return OllamaReply(CallIds(request.messages))
@@ -64,11 +64,6 @@ def _think(request: ModelRequest, known: ModelEntry) -> str | bool | None:
     if request.effort is None or known.efforts == ():
         return None
     return False if request.effort == "none" else nearest(request.effort, ("low", "medium", "high"))
-
-
-def _tool(tool: ToolSpec) -> dict[str, Any]:
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
-    return {"type": "function", "function": function}
 
 
 def _spelled(part: Said | Replied, request: ModelRequest, known: ModelEntry) -> list[dict[str, Any]]:

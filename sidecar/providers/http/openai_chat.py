@@ -9,7 +9,7 @@ import msgspec
 from ..base import Chunk, ModelEntry, ModelRequest, StopReason, TokenUsage
 from ..connection import Connection
 from ..wording import MAX_CALLS, Arguments, CallIds, Media, RanAway, Replied, Said, Text, call, parts, pieces
-from .dialect import Reply, Told, Troubled, bearer, effort_of, spoken, thought
+from .dialect import Reply, Told, Troubled, bearer, effort_of, function, present, spoken, thought
 from .faults import Trouble, described
 from .sse import SseEvent
 
@@ -43,13 +43,13 @@ class OpenAIChat:
             "messages": messages,
             "stream": True,
             "stream_options": {"include_usage": True},
-            "tools": [_tool(tool) for tool in request.tools] or None,
+            "tools": [function(tool) for tool in request.tools] or None,
             "reasoning_effort": effort_of(request, known),
             # Others than OpenAI know only the older name, and refuse keys that they do not know.
             "max_completion_tokens" if connection.official else "max_tokens": request.max_output,
             "prompt_cache_key": request.cache_key if connection.official else None,
         }
-        return {key: value for key, value in body.items() if value is not None}
+        return present(body)
 
     def reply(self, request: ModelRequest, connection: Connection) -> ChatReply:
         return ChatReply(CallIds(request.messages))
@@ -90,11 +90,6 @@ def _piece(piece: Text | Media) -> dict[str, Any]:
         "type": "input_audio",
         "input_audio": {"data": piece.data, "format": _AUDIO.get(piece.mime_type, "wav")},
     }
-
-
-def _tool(tool: Any) -> dict[str, Any]:
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
-    return {"type": "function", "function": function}
 
 
 class Function(msgspec.Struct):

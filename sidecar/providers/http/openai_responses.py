@@ -9,7 +9,7 @@ import msgspec
 from ..base import Chunk, ModelEntry, ModelRequest, TokenUsage, ToolSpec, Verbatim
 from ..connection import Connection
 from ..wording import CallIds, Media, Replied, Said, Text, call, own, parts, pieces
-from .dialect import Reply, Told, Troubled, bearer, effort_of, spoken, thought
+from .dialect import Reply, Told, Troubled, bearer, effort_of, present, spoken, thought
 from .faults import Trouble
 from .openai_chat import Listing, status_of, told
 from .sse import SseEvent
@@ -41,7 +41,7 @@ class OpenAIResponses:
             "max_output_tokens": request.max_output,
             "prompt_cache_key": request.cache_key,
         }
-        return {key: value for key, value in body.items() if value is not None}
+        return present(body)
 
     def reply(self, request: ModelRequest, connection: Connection) -> ResponsesReply:
         return ResponsesReply(CallIds(request.messages), connection.name, request.model)
