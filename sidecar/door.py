@@ -125,7 +125,7 @@ class Door:
             for frame in frames:
                 if self._held or not self._answer(frame):
                     self._held.append(frame)
-                    self._held_bytes += len(frame)
+                    self._held_bytes += len(frame) if isinstance(frame, bytes) else 0
         self.greeted.set()
 
     def _end(self) -> None:

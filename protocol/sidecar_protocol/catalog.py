@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
+
+import msgspec
 
 from . import messages as m
 from .messages.base import Empty, Json, Key, Wire
@@ -17,7 +19,7 @@ _NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 Scope = Literal["connection", "chat", "global"]
 
 
-class Method(NamedTuple):
+class Method(msgspec.Struct, frozen=True):
     """A request that the client may make. `early` ones are answered before `initialize`."""
 
     name: str
@@ -30,7 +32,7 @@ class Method(NamedTuple):
     since: int = 1
 
 
-class Notice(NamedTuple):
+class Notice(msgspec.Struct, frozen=True):
     """A notification, and who sends it."""
 
     name: str

@@ -6,8 +6,6 @@ byte of a connection decides (`auto`); replies use the same framing.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 MAX_FRAME_BYTES = 32 * 1024 * 1024
 """Large enough for an attached photograph in base64, small enough that one frame cannot exhaust memory."""
 
@@ -18,11 +16,23 @@ _BLANK = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 
 
-class Oversized(NamedTuple):
+class Oversized:
     """Stands for a frame over the limit, or one whose headers make no sense; its bytes were skipped."""
 
-    size: int
-    reason: str
+    __slots__ = ("reason", "size")
+
+    def __init__(self, size: int, reason: str) -> None:
+        self.size = size
+        self.reason = reason
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Oversized) and (self.size, self.reason) == (other.size, other.reason)
+
+    def __hash__(self) -> int:
+        return hash((self.size, self.reason))
+
+    def __repr__(self) -> str:
+        return f"Oversized({self.size}, {self.reason!r})"
 
 
 Frame = bytes | Oversized

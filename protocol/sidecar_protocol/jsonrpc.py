@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -12,24 +12,24 @@ from .framing import Frame, Oversized
 RequestId = str | int
 
 
-class Request(NamedTuple):
+class Request(msgspec.Struct, frozen=True):
     id: RequestId
     method: str
     params: dict[str, Any]
 
 
-class Notification(NamedTuple):
+class Notification(msgspec.Struct, frozen=True):
     method: str
     params: dict[str, Any]
 
 
-class Response(NamedTuple):
+class Response(msgspec.Struct, frozen=True):
     id: RequestId
     result: Any
     error: RpcError | None
 
 
-class Invalid(NamedTuple):
+class Invalid(msgspec.Struct, frozen=True):
     """Something that gets an error for an answer; `id` is None where none could be read."""
 
     id: RequestId | None
