@@ -12,6 +12,8 @@ from ..model.failures import Failure, ProviderFailed
 from ..providers.base import ModelRequest
 from ..providers.registry import AUTO, Registry
 from ..store.store import Store
+from ..tools.toolbox import Toolbox
+from ..workspace.paths import Workspace
 from . import asking, titles
 from .asking import Asked
 from .messages import messages_of
@@ -55,14 +57,24 @@ class Answering:
         """Answer the prompt, or go on with an unfinished turn."""
         provider, name = self._providers.resolve(await self._providers.default() if model == AUTO else model)
         effort = prompt.overrides.get("effort") or config.get("effort")
+        tools = self._toolbox(config)
         if provider.reads_history:
             told = f"{provider.known(name).provider}:{name}" in self._told
-            asked = Asked(provider, name, config, effort, turn.id, prompt.content, told)
+            asked = Asked(provider, name, config, effort, turn.id, prompt.content, tools.specs, told)
             first = await self._with_history(chat, turn, asked)
         else:
             messages = messages_of([goes_on]) if goes_on else messages_of([], prompt.content)
             first = ModelRequest(name, messages, effort)
-        return await native.run(TurnRequest(provider, first, config["maxSteps"]), turn)
+        return await native.run(TurnRequest(provider, first, config["maxSteps"], tools), turn)
+
+    def _toolbox(self, config: dict[str, Any]) -> Toolbox:
+        """The chat's tools: those of its project, without those that its configuration leaves out."""
+        project = config.get("projectPath")
+        chosen = config.get("tools") or {}
+        workspace = (
+            Workspace(project, config.get("extraFolders") or (), self._store.own_files) if project else None
+        )
+        return Toolbox(workspace, chosen.get("allow") or None, chosen.get("deny") or [])
 
     async def title(self, turn: Turn) -> str | None:
         """What the turn's model calls a chat that begins with it."""

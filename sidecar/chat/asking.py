@@ -12,7 +12,7 @@ from ..context.window import Budget
 from ..model.chats import Chat
 from ..model.content import Block, Turn
 from ..model.failures import Failure, ProviderFailed
-from ..providers.base import Message, ModelRequest, Provider, UserMessage
+from ..providers.base import Message, ModelRequest, Provider, ToolSpec, UserMessage
 from ..store.store import Store
 from .messages import messages_of
 
@@ -47,6 +47,7 @@ class Asked(msgspec.Struct, frozen=True):
     turn_id: str
     prompt: list[Block]
     """Empty when an earlier turn is gone on with: what was said is in the history."""
+    tools: list[ToolSpec] = []
     window_is_asked: bool = False
     """Whether the provider was asked for this model's window before, and did not say."""
 
@@ -54,7 +55,8 @@ class Asked(msgspec.Struct, frozen=True):
 async def question(store: Store, chat: Chat, asked: Asked) -> Question:
     """The newest whole turns that fit, then the prompt; raises when the prompt alone does not fit."""
     instructions = asked.config.get("instructions")
-    fixed = fits.of_text(instructions or "") + fits.of_content(asked.prompt)
+    told = msgspec.json.encode(asked.tools).decode() if asked.tools else ""
+    fixed = fits.of_text(instructions or "") + fits.of_text(told) + fits.of_content(asked.prompt)
     window, is_missed = await _window(store, chat, asked, fixed)
     budget = fits.budget(window or fits.ASSUMED_WINDOW, asked.config.get("outputReserve"))
     if fixed > budget.total:
@@ -69,6 +71,7 @@ async def question(store: Store, chat: Chat, asked: Asked) -> Question:
         messages=messages,
         effort=asked.effort,
         instructions=instructions,
+        tools=asked.tools,
         media=await _media(store, messages),
         window=window,
         room=budget.window - fixed - sent,

@@ -12,11 +12,15 @@ import msgspec
 from ..model.content import Block, EndReason, Item, Status, Usage
 from ..model.events import NewEvent
 from ..model.failures import Failure, ProviderFailed
-from ..providers.base import TokenUsage, ToolCall, ToolResult, UserMessage
+from ..providers.base import TokenUsage, ToolCall, UserMessage
+from ..tools.base import Outcome
 from .recorder import Recorder
 
 MAX_PIECE = 16 * 1024
 """Code points of one delta: at four bytes each it still fits the frame's bound for a run."""
+
+MAX_TITLE = 200
+"""One line; the rest of a long path stands in the call's input."""
 
 _TERMINAL = {"message": "message.completed", "thought": "thought.completed", "tool": "tool.ended"}
 
@@ -63,7 +67,7 @@ class RunningTurn:
     async def thought(self, text: str) -> None:
         await self._grow("thought", text)
 
-    async def tool_started(self, call: ToolCall) -> None:
+    async def tool_started(self, call: ToolCall, title: str, kind: str) -> None:
         await self._close_open("completed")
         item = Item(
             id=new_id("i"),
@@ -71,21 +75,22 @@ class RunningTurn:
             type="tool",
             status="running",
             started_at=now(),
-            title=call.name,
+            title=title[:MAX_TITLE],
             name=call.name,
-            kind="other",
+            kind=kind,
             input=call.input,
         )
         self._tools[call.id] = item
         await self._recorder.buffer(NewEvent("tool.started", {"item": item}, self.id))
 
-    async def tool_ended(self, call: ToolCall, result: ToolResult) -> None:
+    async def tool_ended(self, call: ToolCall, outcome: Outcome) -> None:
         item = self._tools.pop(call.id)
         ended = msgspec.structs.replace(
             item,
-            status="failed" if result.failed else "completed",
+            status="failed" if outcome.failed else "completed",
             ended_at=now(),
-            output={"text": result.text, "truncated": False},
+            output={"text": outcome.text, "truncated": False},
+            locations=[{"path": path} for path in outcome.paths] or None,
         )
         await self._recorder.buffer(NewEvent("tool.ended", {"item": ended}, self.id))
 

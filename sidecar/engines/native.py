@@ -12,7 +12,7 @@ import anyio
 import msgspec
 
 from ..model.content import EndReason
-from ..model.failures import ProviderFailed
+from ..model.failures import Failure, ProviderFailed
 from ..providers.base import (
     AssistantMessage,
     Chunk,
@@ -27,6 +27,8 @@ from ..providers.base import (
     ToolResult,
     UserMessage,
 )
+from ..tools.base import Outcome
+from ..tools.toolbox import Toolbox
 
 FIRST_WAIT_S = 0.5
 """Before the first retry; each later one waits twice as long, give or take a quarter."""
@@ -41,6 +43,7 @@ class TurnRequest(msgspec.Struct, frozen=True):
     provider: Provider
     first: ModelRequest
     max_steps: int
+    tools: Toolbox
 
 
 class Sink(Protocol):
@@ -48,8 +51,8 @@ class Sink(Protocol):
 
     async def text(self, text: str) -> None: ...
     async def thought(self, text: str) -> None: ...
-    async def tool_started(self, call: ToolCall) -> None: ...
-    async def tool_ended(self, call: ToolCall, result: ToolResult) -> None: ...
+    async def tool_started(self, call: ToolCall, title: str, kind: str) -> None: ...
+    async def tool_ended(self, call: ToolCall, outcome: Outcome) -> None: ...
     async def step_ended(self, usage: TokenUsage) -> None: ...
     async def retrying(self, failure: ProviderFailed, attempt: int, wait: float) -> None: ...
     async def asking_again(self) -> None: ...
@@ -63,7 +66,7 @@ async def run(request: TurnRequest, sink: Sink) -> EndReason:
         step, completion = await _ask(request, messages, sink)
         await sink.step_ended(completion.usage)
         messages.append(AssistantMessage("".join(step.texts), step.calls, completion.verbatim))
-        messages += [await _run_tool(call, sink) for call in step.calls]
+        messages += await _run_tools(request.tools, step.calls, sink)
         steers = sink.take_steers()
         messages += steers
         if completion.stop != "tool_calls" and not steers:
@@ -100,13 +103,29 @@ def _wait(failure: ProviderFailed, attempt: int, retries: int) -> float | None:
     return wait if wait <= LONGEST_WAIT_S else None
 
 
-async def _run_tool(call: ToolCall, sink: Sink) -> ToolResult:
-    """Tools are not built in yet, so every call fails in words that the model can act on."""
-    await sink.tool_started(call)
-    words = call.problem or f"There is no tool called {call.name!r}."
-    result = ToolResult(call.id, words, failed=True)
-    await sink.tool_ended(call, result)
-    return result
+async def _run_tools(tools: Toolbox, calls: list[ToolCall], sink: Sink) -> list[ToolResult]:
+    """Run the calls of one step side by side; all that there are only read. The results are in the calls' order."""
+    outcomes: dict[str, Outcome] = {}
+    failures: list[Failure] = []
+
+    async def run(call: ToolCall) -> None:
+        outcomes[call.id] = await tools.run(call)
+        try:
+            await sink.tool_ended(call, outcomes[call.id])
+        except Failure as failure:
+            failures.append(failure)
+
+    for call in calls:
+        tool = tools.find(call.name)
+        await sink.tool_started(
+            call, tool.title(call.input) if tool else call.name, tool.kind if tool else "other"
+        )
+    async with anyio.create_task_group() as tasks:
+        for call in calls:
+            tasks.start_soon(run, call)
+    if failures:
+        raise failures[0]
+    return [ToolResult(call.id, outcomes[call.id].text, outcomes[call.id].failed) for call in calls]
 
 
 class _Step(msgspec.Struct):

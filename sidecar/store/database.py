@@ -37,7 +37,7 @@ class Database:
     """`write` runs a job in a transaction of its own or a shared one; `read` runs one outside of any."""
 
     def __init__(self, path: str, busy_timeout: float) -> None:
-        self._path = path
+        self.path = path
         self._busy_timeout = busy_timeout
         self._writer: _Worker | None = None
         self._reader: _Worker | None = None
@@ -47,15 +47,15 @@ class Database:
 
     @property
     def in_memory(self) -> bool:
-        return self._path == ":memory:"
+        return self.path == ":memory:"
 
     async def open(self, tasks: TaskGroup) -> None:
-        self._writer = await _Worker.open(self._path, self._busy_timeout)
+        self._writer = await _Worker.open(self.path, self._busy_timeout)
         # A database in memory belongs to one connection; every job is whole, so reads may share it.
         self._reader = (
             self._writer
             if self.in_memory
-            else await _Worker.open(self._path, self._busy_timeout, query_only=True)
+            else await _Worker.open(self.path, self._busy_timeout, query_only=True)
         )
         tasks.start_soon(self._commit_forever)
 

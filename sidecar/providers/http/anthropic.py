@@ -71,7 +71,7 @@ class Anthropic:
             "max_tokens": limit,
             "stream": True,
             "system": _system(request.instructions),
-            "tools": _tools(request.tools, marked=not request.instructions),
+            "tools": _tools(request.tools or _bygone(said), marked=not request.instructions),
             "messages": messages,
             **_effort(request, known, limit, said),
         }
@@ -115,6 +115,12 @@ def _system(instructions: str | None) -> list[dict[str, Any]] | None:
     if not instructions or not instructions.strip():
         return None
     return [{"type": "text", "text": instructions, "cache_control": CACHED}]
+
+
+def _bygone(said: list[Part]) -> list[ToolSpec]:
+    """Tools that earlier turns have called and that are gone: the API wants to know every tool that is named."""
+    names = dict.fromkeys(made.name for part in said if isinstance(part, Replied) for made in part.calls)
+    return [ToolSpec(name, "No longer available.", {"type": "object"}) for name in names]
 
 
 def _tools(tools: list[ToolSpec], marked: bool) -> list[dict[str, Any]] | None:
