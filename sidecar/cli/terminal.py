@@ -108,9 +108,16 @@ class Terminal:
             self._say(f"The model is {config.get('model', rest)}.", "dim")
             return
         present = self._line.chat.opened.config.get("model")
-        for model in self._line.call(self._line.app.models):
-            mark = "*" if model.id == present else " "
-            self._say(f"{mark} {model.id:<24} {model.name}{'' if model.available else f' ({model.reason})'}")
+        models = self._line.call(self._line.app.models)
+        usable = [model for model in models if model.available]
+        width = max((len(model.id) for model in usable), default=0)
+        for model in usable:
+            mark = "*" if model.id == present or (present == "auto" and model.default) else " "
+            self._say(f"{mark} {model.id:<{width}}  {model.name}")
+        if len(usable) < len(models):
+            self._say(
+                f"{len(models) - len(usable)} more are not usable now; `sidecar providers` says why.", "dim"
+            )
 
     def _resume(self) -> None:
         chat = self._line.chat
