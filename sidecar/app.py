@@ -8,7 +8,6 @@ import logging
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
@@ -21,14 +20,17 @@ from sidecar_protocol.framing import Frame
 from sidecar_protocol.jsonrpc import Notification, notification
 from sidecar_protocol.peer import Peer
 
-from . import logs
+from . import logs, way_out
 from . import settings as configuration
 from .chat import identity
 from .chat.chats import Chats
+from .chat.desk import WorkSettings, Workshop
 from .chat.identity import Address
 from .chat.leased import Surroundings
+from .chat.requests import Requests
 from .chat.watch import Watch
 from .faces.native import NativeFace
+from .faces.native.client import Client
 from .faces.native.face import Greeter
 from .model.chats import ProcessIdentity
 from .model.failures import Failure, ProviderFailed, StorageFailed
@@ -38,13 +40,15 @@ from .providers.registry import AUTO, Registry
 from .rpc.stdio import Outlet
 from .rpc.wire import Wire
 from .settings import MEMORY, Settings, SettingsError
-from .settings.files import default_data_dir
+from .settings.files import default_data_dir, user_file
 from .store import Store
 from .system import lifeline, processes
 from .system.launch import Handover, ServeOptions
+from .work_settings import KeptWorkSettings, chat_defaults
 
 if TYPE_CHECKING:
     from .doctor import Check
+    from .tools.mcp import Servers
 
 logger = logging.getLogger(__name__)
 
@@ -52,9 +56,6 @@ GRACE_S = 1.2
 """For ending turns and committing; together with the last flush it stays under the contract's two seconds."""
 
 FLUSH_S = 0.4
-
-LAST_RESORT_S = 1.8
-"""When the way out itself hangs; still within the two seconds."""
 
 SWITCH_S = 0.0005
 """The database's thread asks for the interpreter some twenty times a commit; at Python's 5 ms, a model that streams
@@ -83,7 +84,7 @@ def run(door: Entrance, options: ServeOptions) -> NoReturn:
     except Exception:
         logger.critical("the sidecar failed", exc_info=True)
     door.outlet.drain(FLUSH_S)
-    _exit(70)  # EX_SOFTWARE
+    way_out.exit_now(70)  # EX_SOFTWARE
 
 
 async def _serve(door: Entrance, options: ServeOptions) -> None:
@@ -99,6 +100,7 @@ class House:
         self._options = options
         self._tasks = tasks
         self._settings: dict[str | None, Settings] = {}
+        self._work = KeptWorkSettings()
         self._trusted: set[str] = set()
         self.connections = Connections(lambda: self.settings(None), os.environ)
         self._providers = Registry(self.connections, self._models_dir)
@@ -111,7 +113,9 @@ class House:
         self._code = 0
         self._wire = Wire(door.outlet)
         greeter = Greeter(door.hello, self._ping, self._greeted, self._shut_down)
-        self._face = NativeFace(self._ready, self, greeter, self._wire, tasks)
+        self._app = Client(lambda method, params: self._peer.request(method, params))
+        self._servers: Servers | None = None
+        self._face = NativeFace(self._ready, self, greeter, self._wire, tasks, self._app)
         self._peer = Peer(self._wire.send, self._face.dispatcher.serve, self._hear, tasks)
 
     async def live(self) -> NoReturn:
@@ -126,7 +130,7 @@ class House:
         self._peer.abandon()
         self._door.outlet.drain(FLUSH_S)
         # Threads that hang in a write nobody reads, or in a file system, must not keep us.
-        _exit(self._code)
+        way_out.exit_now(self._code)
 
     async def _wait_to_leave(self) -> None:
         """A task of the house that failed cancels all others: then no turn could run, and the process must end."""
@@ -134,7 +138,7 @@ class House:
             await self._leaving.wait()
         except BaseException:
             logger.critical("a task of the house failed; the process ends")
-            _count_down(70)  # EX_SOFTWARE
+            way_out.count_down(70)  # EX_SOFTWARE
             raise
 
     def settings(self, project: str | None) -> Settings:
@@ -218,7 +222,7 @@ class House:
             store = failure
         from . import doctor
 
-        return await doctor.examine(store, settings)
+        return await doctor.examine(store, settings, self._servers)
 
     async def report(self, path: str, redact: bool) -> list[str]:
         try:
@@ -240,13 +244,13 @@ class House:
     def _signals(self) -> Any:
         numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)]
         loop = asyncio.get_running_loop()
-        return _Signals(loop, numbers, lambda number: self.leave(128 + number))
+        return way_out.Signals(loop, numbers, lambda number: self.leave(128 + number))
 
     def leave(self, code: int) -> None:
         """Begin the way out; the first reason decides the exit code."""
         if not self._leaving.is_set():
             self._code = code
-            _count_down(code)
+            way_out.count_down(code)
             self._leaving.set()
 
     def _take_over_the_door(self) -> None:
@@ -258,7 +262,7 @@ class House:
             _call(loop, context, self._receive, frames)
 
         def ended() -> None:
-            _count_down(0)
+            way_out.count_down(0)
             _call(loop, context, self.leave, 0)
 
         waiting = self._door.hand_over(take, ended)
@@ -347,8 +351,24 @@ class House:
         await store.open(self._tasks, lambda state: self._status("storage", {"state": state}))
         self._store = store
         self._trusted = await store.trusted_projects()
+        self._settings.clear()
+        workshop = Workshop(
+            store=store,
+            app=self._app,
+            requests=Requests(store),
+            settings=self._work_settings,
+            servers=self.servers,
+            is_trusted=lambda project: project in self._trusted,
+            rules_folder=os.path.join(os.path.dirname(user_file()), "rules"),
+        )
         around = Surroundings(
-            store, self._tasks, self._providers, self._defaults, lambda: self._client, self._model_titles
+            store,
+            self._tasks,
+            self._providers,
+            self._defaults,
+            lambda: self._client,
+            self._model_titles,
+            workshop,
         )
         chats = Chats(around, settings.chat_id)
         watch = Watch(
@@ -368,7 +388,22 @@ class House:
             "engine": settings.engine,
             "mode": settings.mode,
             "maxSteps": settings.session.max_steps,
+            **chat_defaults(settings),
         }
+
+    def servers(self) -> Servers:
+        """The MCP servers of all chats; there are none before one is wanted."""
+        if self._servers is None:
+            from .tools.mcp import Servers
+
+            self._servers = Servers(
+                self._tasks, os.environ, lambda name, state: self._status("mcp", {"name": name, **state})
+            )
+        return self._servers
+
+    def _work_settings(self, project: str | None) -> WorkSettings:
+        """What the settings say about tools."""
+        return self._work.of(project, self._in_force(project))
 
     def _in_force(self, project: str | None) -> Settings:
         """The settings; a failure says what is wrong with them."""
@@ -409,34 +444,18 @@ class House:
 
     async def _close(self) -> None:
         """End turns as interrupted, commit, release the leases, answer what was asked."""
+        if self._servers:
+            self._servers.kill_all()
         self._peer.refuse(RpcError.named("shutting_down", "The sidecar is shutting down", retryable=True))
         if self._chats and self._store:
             await self._store.announce_closing()
             await self._chats.interrupt_all()
+        way_out.kill_commands()
         await self._peer.idle()
         async with self._opening:
             if self._store:
                 await self._store.release_leases()
                 await self._store.close()
-
-
-class _Signals:
-    """Signals end the process by its own way out while this context lasts."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, numbers: list[int], act: Any) -> None:
-        self._loop, self._numbers, self._act = loop, numbers, act
-
-    def __enter__(self) -> None:
-        for number in self._numbers:
-            try:
-                self._loop.add_signal_handler(number, self._act, number)
-            except NotImplementedError:  # Windows has no signal handlers on the loop
-                signal.signal(
-                    number, lambda received, _: self._loop.call_soon_threadsafe(self._act, received)
-                )
-
-    def __exit__(self, *_: object) -> None:
-        """Stay deaf on the last steps: the way out is bounded already."""
 
 
 def _is_alive(owner: ProcessIdentity) -> bool | None:
@@ -448,15 +467,3 @@ def _call(loop: asyncio.AbstractEventLoop, context: contextvars.Context, action:
         loop.call_soon_threadsafe(action, *args, context=context)
     except RuntimeError:  # the loop has ended: we are leaving already
         return
-
-
-def _count_down(code: int) -> None:
-    """Whatever hangs, the process is gone when the contract says so."""
-    timer = threading.Timer(LAST_RESORT_S, _exit, [code])
-    timer.daemon = True
-    timer.start()
-
-
-def _exit(code: int) -> NoReturn:
-    sys.stderr.flush()
-    os._exit(code)

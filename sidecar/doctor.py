@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio.to_thread
 import msgspec
@@ -19,8 +19,14 @@ from .store.sqlite import IS_SAFE, SAFE_VERSION
 from .store.sqlite import VERSION as SQLITE_VERSION
 from .system.files import FileRefused, write_whole
 
+if TYPE_CHECKING:
+    from .tools.mcp import ServerConfig, Servers
+
 LOW_DISK_BYTES = 200 * 1024 * 1024
 """Below this a long chat with attachments may soon not be kept."""
+
+_ATTENTION = ("ready", "stopped", "starting", "retrying", "failed")
+"""States of an MCP server, by how much they ask for a look."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -31,9 +37,13 @@ class Check(msgspec.Struct, frozen=True):
     action: str | None = None
 
 
-async def examine(store: Store | Failure, settings: Settings | str) -> list[Check]:
-    """All checks; a store or settings that could not be opened come as the reason why."""
+async def examine(
+    store: Store | Failure, settings: Settings | str, servers: Servers | None = None
+) -> list[Check]:
+    """All checks; a store or settings that could not be opened come as the reason why. Starts no server."""
     checks = [_python(), _sqlite(), _settings(settings)]
+    checks += await anyio.to_thread.run_sync(_programs, settings)
+    checks += _mcp(settings, servers)
     if isinstance(store, Failure):
         return [
             *checks,
@@ -91,9 +101,112 @@ def _sqlite() -> Check:
 def _settings(settings: Settings | str) -> Check:
     if isinstance(settings, str):
         return Check("settings", "fail", "settings_broken", settings, "Mend the file that is named")
+    from .work_settings import work_settings
+
+    try:
+        work_settings(settings)
+    except Failure as failure:
+        return Check("settings", "fail", "settings_broken", failure.message, "Mend the file that is named")
     if settings.warnings:
         return Check("settings", "warn", "settings_withheld", "; ".join(settings.warnings), "project/trust")
     return Check("settings", "ok", "settings", f"Model {settings.model or 'chosen automatically'}")
+
+
+def _programs(settings: Settings | str) -> list[Check]:
+    """What other programs are for. Tries the sandbox, so it may take some seconds."""
+    from .tools.searching import ripgrep
+
+    return [_sandbox("auto" if isinstance(settings, str) else settings.sandbox), _git(), _search(ripgrep())]
+
+
+def _sandbox(mode: str) -> Check:
+    if mode == "off":
+        return Check("sandbox", "ok", "sandbox_off", "Off in the settings: commands run unconfined")
+    import shutil
+
+    from .system import sandbox
+
+    if sandbox.detect() is not None:
+        return Check("sandbox", "ok", "sandbox", "Commands run confined by bubblewrap")
+    required = mode == "require"
+    missing = shutil.which("bwrap") is None
+    reason = "is not installed" if missing else "is installed, but the system does not let it work"
+    effect = "no command runs, since the settings require it" if required else "commands run unconfined"
+    remedy = "Install bubblewrap (bwrap)" if missing else "Let users create namespaces"
+    return Check(
+        "sandbox",
+        "fail" if required else "warn",
+        "sandbox_missing" if missing else "sandbox_refused",
+        f"Bubblewrap {reason}: {effect}",
+        f'{remedy}, or set sandbox = "off" to go without',
+    )
+
+
+def _git() -> Check:
+    import shutil
+
+    found = shutil.which("git")
+    if found is None:
+        return Check("git", "warn", "git_missing", "Git is not on PATH: no git diff", "Install git")
+    return Check("git", "ok", "git", found)
+
+
+def _search(found: str | None) -> Check:
+    if found is None:
+        return Check(
+            "ripgrep",
+            "warn",
+            "ripgrep_missing",
+            "ripgrep (rg) is not on PATH: grep uses a slower way",
+            "Install ripgrep",
+        )
+    return Check("ripgrep", "ok", "ripgrep", found)
+
+
+def _mcp(settings: Settings | str, servers: Servers | None) -> list[Check]:
+    """How the servers of the user's settings are, as far as chats have started them."""
+    if isinstance(settings, str) or not settings.mcp:
+        return []
+    from .tools.mcp import parse_servers
+
+    try:
+        configs = parse_servers(settings.mcp_servers(), "mcp")
+    except Failure as failure:
+        return [Check("mcp", "fail", "mcp_broken", failure.message, "Mend the settings")]
+    return [_server(config, servers) for config in configs]
+
+
+def _server(config: ServerConfig, servers: Servers | None) -> Check:
+    name = f"mcp.{config.name}"
+    if not config.enabled:
+        return Check(name, "ok", "mcp_off", "Switched off in the settings")
+    started = [state for state in servers.states() if state.name == config.name] if servers else []
+    if not started:
+        return _not_started(name, config)
+    # Each project has its own, in its own folder; the one that needs attention is told.
+    state = max(started, key=lambda one: _ATTENTION.index(one.state))
+    if state.state in ("failed", "retrying"):
+        message = f"{state.state.capitalize()}: {state.error or 'no reason is known'}"
+        return Check(name, "warn", f"mcp_{state.state}", message, f"Look at [{name}] in the settings")
+    left_out = f"; left out: {', '.join(state.left_out)}" if state.left_out else ""
+    said = f"Ready with {state.tools} tools{left_out}" if state.state == "ready" else state.state.capitalize()
+    return Check(name, "ok", f"mcp_{state.state}", said)
+
+
+def _not_started(name: str, config: ServerConfig) -> Check:
+    """Whether its program is there can be told without starting it."""
+    import shutil
+
+    path = config.env.get("PATH", os.environ.get("PATH"))
+    if config.command and os.sep not in config.command and shutil.which(config.command, path=path) is None:
+        return Check(
+            name,
+            "warn",
+            "mcp_no_program",
+            f"There is no program {config.command!r} on PATH",
+            f"Install it, or give its full path as `command` in [{name}]",
+        )
+    return Check(name, "ok", "mcp_not_started", "Not started yet; it starts when a chat wants it")
 
 
 async def _database(store: Store) -> Check:
@@ -123,7 +236,9 @@ def _disk(data_dir: str) -> Check:
 
 
 def _hidden(value: Any, redact: bool) -> Any:
-    return "(hidden)" if redact and isinstance(value, str) and os.sep in value else value
+    """Paths tell who somebody is; lists hold rules about files and the arguments of programs."""
+    private = (isinstance(value, str) and os.sep in value) or (isinstance(value, list | tuple) and value)
+    return "(hidden)" if redact and private else value
 
 
 def _zip(path: str, files: dict[str, Any]) -> None:

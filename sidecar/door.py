@@ -60,9 +60,11 @@ def hello(instance_id: str) -> dict[str, Any]:
         "capabilities": {
             "framings": ["lines", "headers"],
             "deliveries": ["queue", "steer", "interrupt", "reject"],
-            "permissions": False,
-            "input": False,
-            "tools": False,
+            "permissions": True,
+            "input": True,
+            "buffers": True,
+            "tools": True,
+            "commands": True,
         },
         "limits": {
             "maxFrameBytes": MAX_FRAME_BYTES,

@@ -26,7 +26,18 @@ LEVELS = {
     "trace": TRACE,
 }
 
-_TALKATIVE = ("aiosqlite", "asyncio", "h11", "httpcore", "httpcore2", "keyring", "truststore")
+_TALKATIVE = (
+    "aiosqlite",
+    "asyncio",
+    "client",
+    "h11",
+    "httpcore",
+    "httpcore2",
+    "httpx2",
+    "keyring",
+    "mcp",
+    "truststore",
+)
 
 _STANDARD = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {
     "message",

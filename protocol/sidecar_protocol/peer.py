@@ -111,6 +111,11 @@ class Peer:
         for waiter in self._waiting.values():
             waiter.fail(error)
 
+    def cancel_calls(self) -> None:
+        """Nobody will read the answers to the calls under way: end them."""
+        for call in self._calls.values():
+            call.scope.cancel()
+
     async def idle(self) -> None:
         """Wait until every call under way has its answer."""
         while self._calls:
@@ -152,8 +157,10 @@ class Peer:
 
     def _cancellation(self, call: Call) -> RpcError:
         if call.cancelled:
-            return RpcError.named("request_cancelled", "Cancelled by the client")
-        return self._closed or RpcError.named("server_cancelled", "Cancelled by the sidecar", retryable=True)
+            return RpcError.named("request_cancelled", "Cancelled by the side that asked")
+        return self._closed or RpcError.named(
+            "server_cancelled", "Cancelled by the side that answers", retryable=True
+        )
 
     def _cancel(self, id: Any) -> None:
         known = jsonrpc.as_request_id(id)

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
 
 from ..engines import native
-from ..engines.native import TurnRequest
+from ..engines.native import Limits, Refit, TurnRequest
 from ..model.chats import Chat, Prompt
 from ..model.content import EndReason, Turn
 from ..model.failures import Failure, ProviderFailed
-from ..providers.base import ModelRequest
+from ..providers.base import ModelRequest, Provider, ToolSpec
 from ..providers.registry import AUTO, Registry
 from ..store.store import Store
-from ..tools.toolbox import Toolbox
-from ..workspace.paths import Workspace
-from . import asking, titles
-from .asking import Asked
+from . import titles
+from .desk import Desk
 from .messages import messages_of
 from .running import RunningTurn
+
+if TYPE_CHECKING:
+    from .asking import Question
+    from .materials import Asked
+
+Compact = Callable[["Question", Provider, str], Awaitable[bool]]
+"""Makes the chat smaller before a turn that would fill its window; False when there is nothing to do."""
 
 
 class Answering:
     """One chat's; remembers of which models it has said that nobody knows their window."""
 
-    def __init__(self, providers: Registry, store: Store) -> None:
+    def __init__(self, providers: Registry, store: Store, desk: Desk) -> None:
         self._providers = providers
         self._store = store
+        self._desk = desk
         self._told: set[str] = set()
+        self.last: Question | None = None
+        """The newest request's measure, by which a compaction is planned; None when one has come since."""
+        self._compactions = 0
+        self._unlearned: Question | None = None
 
     async def model(self, chosen: str) -> str:
         """The model of a turn; when there is none at all, the turn itself tells what to do."""
@@ -53,41 +64,100 @@ class Answering:
         prompt: Prompt,
         model: str,
         goes_on: Turn | None,
+        compact: Compact,
     ) -> EndReason:
         """Answer the prompt, or go on with an unfinished turn."""
-        provider, name = self._providers.resolve(await self._providers.default() if model == AUTO else model)
-        effort = prompt.overrides.get("effort") or config.get("effort")
-        tools = self._toolbox(config)
-        if provider.reads_history:
-            told = f"{provider.known(name).provider}:{name}" in self._told
-            asked = Asked(provider, name, config, effort, turn.id, prompt.content, tools.specs, told)
-            first = await self._with_history(chat, turn, asked)
+        provider, name = await self.resolve(model)
+        tools = await self._desk.toolbox()
+        refit: Refit | None = None
+        if provider.reads_history or config.get("window"):
+            specs = tools.specs if provider.reads_history else []
+            asked = await self.asked(provider, name, config, prompt, turn.id, specs)
+            first, refit = await self._with_history(chat, turn, asked, compact)
         else:
+            effort = prompt.overrides.get("effort") or config.get("effort")
             messages = messages_of([goes_on]) if goes_on else messages_of([], prompt.content)
             first = ModelRequest(name, messages, effort)
-        return await native.run(TurnRequest(provider, first, config["maxSteps"], tools), turn)
+        settings = self._desk.settings
+        limits = Limits(config["maxSteps"], settings.max_seconds, settings.max_tokens)
+        return await native.run(TurnRequest(provider, first, limits, tools, refit), turn)
 
-    def _toolbox(self, config: dict[str, Any]) -> Toolbox:
-        """The chat's tools: those of its project, without those that its configuration leaves out."""
-        project = config.get("projectPath")
-        chosen = config.get("tools") or {}
-        workspace = (
-            Workspace(project, config.get("extraFolders") or (), self._store.own_files) if project else None
+    async def resolve(self, model: str) -> tuple[Provider, str]:
+        return self._providers.resolve(await self._providers.default() if model == AUTO else model)
+
+    async def asked(
+        self,
+        provider: Provider,
+        name: str,
+        config: dict[str, Any],
+        prompt: Prompt,
+        turn_id: str,
+        tools: list[ToolSpec],
+        budget: int | None = None,
+        *,
+        preview: bool = False,
+    ) -> Asked:
+        """What a prompt asks, before anything is read for it."""
+        from .materials import Asked
+
+        return Asked(
+            provider=provider,
+            model=name,
+            config=config,
+            effort=prompt.overrides.get("effort") or config.get("effort"),
+            turn_id=turn_id,
+            prompt=prompt.content,
+            tools=tools,
+            window_is_asked=f"{provider.known(name).provider}:{name}" in self._told,
+            context=prompt.overrides.get("context") or {},
+            budget=budget,
+            preview=preview,
         )
-        return Toolbox(workspace, chosen.get("allow") or None, chosen.get("deny") or [])
 
     async def title(self, turn: Turn) -> str | None:
         """What the turn's model calls a chat that begins with it."""
         provider, name = self._providers.resolve(turn.model)
         return await titles.ask_model(provider, name, titles.said_in(turn))
 
-    async def _with_history(self, chat: Chat, turn: RunningTurn, asked: Asked) -> ModelRequest:
+    async def _with_history(
+        self, chat: Chat, turn: RunningTurn, asked: Asked, compact: Compact
+    ) -> tuple[ModelRequest, Refit]:
         """The turn's first request; what it holds, and what nobody knows of its model, is told."""
-        question = await asking.question(self._store, chat, asked)
-        await turn.note("context.assembled", question.manifest)
-        model = question.manifest["model"]
-        if question.window_is_missed and model not in self._told:
-            self._told.add(model)
-            params = {"model": model, "assumed": question.manifest["window"]}
+        from . import asking
+        from .stepping import Stepping
+
+        known = self._compactions
+        question = await asking.question(self._store, self._desk, chat, asked)
+        if await compact(question, asked.provider, asked.model):
+            question = await asking.question(self._store, self._desk, chat, asked)
+        self._unlearned = question
+        self.last = question if known == self._compactions else None
+        used = question.manifest["used"]
+        turn.window = {"used": used, "budget": question.budget.total}
+        turn.on_usage = lambda reported: self._calibrate(asked.name, question, reported)
+        await turn.note(
+            "context.assembled", {**asking.without_text(question.manifest), "kept": question.kept}
+        )
+        if question.window_is_missed and asked.name not in self._told:
+            self._told.add(asked.name)
+            params = {"model": asked.name, "assumed": question.manifest["window"]}
             await turn.note("notice", {"code": "window_unknown", "params": params})
-        return question.request
+        return question.request, Stepping(turn, question).refit
+
+    def compacted(self) -> None:
+        """The chat was compacted: what was measured before says nothing any more."""
+        self._compactions += 1
+        self.last = None
+
+    async def _calibrate(self, model: str, question: Question, reported: int) -> None:
+        """Learn from what the provider counted; only the first request of a turn was measured so."""
+        from ..context.tokens.families import Calibration
+
+        measure = question.measure
+        if measure.rough or measure.family.exact or self._unlearned is not question:
+            return
+        self._unlearned = None
+        factor = await self._store.calibration(model)
+        learned = Calibration(factor).observed(int(question.manifest["used"] / factor), reported)
+        if learned.factor != factor:
+            await self._store.put_calibration(model, learned.factor)

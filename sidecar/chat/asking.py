@@ -1,23 +1,38 @@
-"""What a turn asks the model first: the newest turns that fit its window, the new prompt, and their media."""
+"""What a turn asks the model: everything that it needs and that fits its window, assembled under one budget.
+
+Reads what could be sent (history, files, changes, rules, the past), lets `context/assembly` decide, and spells the
+request. The parts that do not change come first, so that a provider's prompt cache keeps them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+import anyio.to_thread
 import msgspec
 
-from ..context import window as fits
-from ..context.window import Budget
+from ..context import budget as budgets
+from ..context.assembly import LAST_TURNS, Assembly, Materials, assemble
+from ..context.budget import Budget, Wanted
+from ..context.fences import stub
+from ..context.gates import Switches
+from ..context.tokens.counting import load
 from ..model.chats import Chat
-from ..model.content import Block, Turn
+from ..model.content import Block, Kept, Turn
 from ..model.failures import Failure, ProviderFailed
-from ..providers.base import Message, ModelRequest, Provider, ToolSpec, UserMessage
+from ..providers.base import Message, ModelRequest, UserMessage
+from ..store.compactions import Compaction
 from ..store.store import Store
-from .messages import messages_of
+from .desk import Desk
+from .gathering import Gathered, Gatherer
+from .materials import Asked, Collecting, History
+from .measuring import Measure, measure_for, rough_count
+from .messages import as_sent, plain
 
 SMALL = 4000
-"""Tokens that fit every window: below this a model's window need not be asked for."""
+"""Tokens that fit every window: below this a model's window need not be asked for, nor its tokens counted."""
 
 FIRST_PAGE_TURNS = 25
 PAGE_TURNS = 200
@@ -28,106 +43,262 @@ long chat are full after few turns, and reading more would only make the first w
 MAX_MEDIA_BYTES = 20 * 1024 * 1024
 """Of images and audio in one request, the newest first; providers take little more."""
 
+UNCOVERED_SHARE = 0.1
+"""A prompt of whose telling words a tenth is nowhere in what is sent asks for something from before. Asked only of a
+chat that does not fit: what is not found again then is lost to the model."""
+
 
 class Question(msgspec.Struct, frozen=True):
-    """A turn's first request, how it was measured, and whether its model's window matters and nobody knows it."""
+    """A turn's first request, how it was measured, what of it stays with the turn, and whether its model's window
+    matters and nobody knows it."""
 
     request: ModelRequest
     manifest: dict[str, Any]
+    kept: list[Kept]
     window_is_missed: bool
-
-
-class Asked(msgspec.Struct, frozen=True):
-    """What is asked: by which model, under which configuration of the chat, with which prompt."""
-
-    provider: Provider
-    model: str
-    config: dict[str, Any]
-    effort: str | None
-    turn_id: str
+    measure: Measure
+    budget: Budget
     prompt: list[Block]
-    """Empty when an earlier turn is gone on with: what was said is in the history."""
-    tools: list[ToolSpec] = []
-    window_is_asked: bool = False
-    """Whether the provider was asked for this model's window before, and did not say."""
+    along: bool
+    """Whether context stands before the prompt in its message."""
+    fill: float
+    """What all of the chat would take, as a share of the budget; 1 or more when not all of it fits."""
 
 
-async def question(store: Store, chat: Chat, asked: Asked) -> Question:
-    """The newest whole turns that fit, then the prompt; raises when the prompt alone does not fit."""
-    instructions = asked.config.get("instructions")
-    told = msgspec.json.encode(asked.tools).decode() if asked.tools else ""
-    fixed = fits.of_text(instructions or "") + fits.of_text(told) + fits.of_content(asked.prompt)
-    window, is_missed = await _window(store, chat, asked, fixed)
-    budget = fits.budget(window or fits.ASSUMED_WINDOW, asked.config.get("outputReserve"))
-    if fixed > budget.total:
-        raise _too_large(fixed, budget)
-    turns = await _newest(store, chat, asked.turn_id, budget.total - fixed)
-    if not turns and not asked.prompt:
-        raise _too_large(fixed + await _last(store, chat, asked.turn_id), budget)
-    sent = sum(fits.of_turn(turn) for turn in turns)
-    messages = messages_of(turns, asked.prompt or None)
-    request = ModelRequest(
-        model=asked.model,
-        messages=messages,
-        effort=asked.effort,
-        instructions=instructions,
-        tools=asked.tools,
-        media=await _media(store, messages),
-        window=window,
-        room=budget.window - fixed - sent,
-        max_output=asked.config.get("outputReserve"),
-        cache_key=chat.key.session_id.rpartition("-")[2],
+async def question(store: Store, desk: Desk, chat: Chat, asked: Asked) -> Question:
+    """The request, and its manifest; raises when system, rules and prompt alone do not fit."""
+    return await _Asking(store, desk, chat, asked).run()
+
+
+class _Asking:
+    def __init__(self, store: Store, desk: Desk, chat: Chat, asked: Asked) -> None:
+        self._store = store
+        self._desk = desk
+        self._chat = chat
+        self._asked = asked
+        self._secret = chat.epoch
+
+    async def run(self) -> Question:
+        asked = self._asked
+        compaction = await self._store.compaction(self._chat.id)
+        window, is_missed, small = await self._window()
+        measure = await self._measure(window, small)
+        budget = self._budget(window, measure)
+        history = await self._history(budget, measure, compaction)
+        gathered = await self._gather(history, measure)
+        wanted = _wanted(asked.config.get("budgets") or {}, self._desk.settings.max_rule_tokens)
+        caps = budgets.caps(budget.total, wanted)
+        collecting = Collecting(self._store, self._desk, self._chat, asked, measure)
+        materials = await collecting.run(history, gathered, budget, caps)
+        made = await anyio.to_thread.run_sync(assemble, materials, budget, caps, measure.count)
+        if made.needed:
+            raise _too_large(made.needed, budget)
+        kept = await self._kept(made, gathered, measure)
+        request = await self._request(made, history, budget, window, measure)
+        manifest = self._manifest(made, budget, measure)
+        fill = _fill(materials, made, budget, measure, history.unread)
+        along = bool(kept) and bool(asked.prompt)
+        return Question(request, manifest, kept, is_missed, measure, budget, asked.prompt, along, fill)
+
+    def _budget(self, window: int | None, measure: Measure) -> Budget:
+        reserve = self._asked.config.get("outputReserve")
+        made = budgets.budget(window or budgets.ASSUMED_WINDOW, reserve, exact=measure.exact)
+        if self._asked.budget is None:
+            return made
+        prompt = measure.count(self._asked.text) + 8
+        return Budget(made.window, made.reserve, min(made.total, self._asked.budget + prompt))
+
+    async def _measure(self, window: int | None, small: bool) -> Measure:
+        """Exact counts when they matter; an upper estimate while everything fits many times over."""
+        factor = await self._store.calibration(self._asked.name)
+        measure = measure_for(self._asked.model, factor, rough_is_enough=small and not self._asked.preview)
+        if not measure.rough:
+            await anyio.to_thread.run_sync(load, measure.family)
+        return measure
+
+    async def _window(self) -> tuple[int | None, bool, bool]:
+        """The model's window: the chat's word, what is known, or what the provider says when it matters; whether it
+        matters and nobody knows it; and whether the whole chat is small."""
+        asked = self._asked
+        chosen: int | None = asked.config.get("window")
+        known = chosen or asked.provider.known(asked.model).window
+        small = await self._is_small() and (known is None or known >= 4 * SMALL)
+        if known is not None or asked.window_is_asked or small:
+            return known, known is None and not small, small
+        with suppress(ProviderFailed):
+            await asked.provider.models()
+        known = asked.provider.known(asked.model).window
+        return known, known is None, small
+
+    async def _is_small(self) -> bool:
+        """Whether the prompt and the whole chat before it fit every window."""
+        said = rough_count(self._asked.text) + rough_count(msgspec.json.encode(self._asked.tools).decode())
+        if said > SMALL or self._chat.open_files:
+            return False
+        _, page = await self._store.history(self._chat.id, limit=FIRST_PAGE_TURNS, max_bytes=4 * SMALL)
+        ended = [turn for turn in page.turns if turn.id != self._asked.turn_id]
+        size = sum(rough_count(plain(as_sent(turn, {}, masked=False))) + 16 for turn in ended)
+        return page.before is None and said + size <= SMALL
+
+    async def _history(self, budget: Budget, measure: Measure, compaction: Compaction | None) -> History:
+        """The newest turns, read until they would fill the window."""
+        floor = compaction.summarised_ordinal if compaction else 0
+        turns: list[Turn] = []
+        texts: dict[str, str] = {}
+        before: str | None = None
+        limit, room = FIRST_PAGE_TURNS, budget.total
+        while True:
+            page, found = await self._store.recent_turns(self._chat.id, before, floor, limit, PAGE_BYTES)
+            limit = min(2 * limit, PAGE_TURNS)
+            ended = [turn for turn in page.turns if turn.id != self._asked.turn_id]
+            texts |= found
+            turns = ended + turns
+            room -= sum(rough_count(plain(as_sent(turn, texts, masked=False))) // 2 for turn in ended)
+            before = page.before
+            if not page.turns or before is None or room < 0:
+                break
+        older = before is not None and bool(page.turns) and await self._older(before, floor)
+        return History(turns, texts, older, compaction)
+
+    async def _older(self, before: str, floor: int) -> bool:
+        page, _ = await self._store.recent_turns(self._chat.id, before, floor, 1, 1)
+        return bool(page.turns)
+
+    async def _gather(self, history: History, measure: Measure) -> Gathered:
+        switches = _switches(self._asked.config.get("gates"), self._asked.context)
+        past = history.more or len(history.turns) > LAST_TURNS
+        recent = history.turns[-12:]
+        return await Gatherer(
+            self._store, self._desk, measure, self._asked.text, switches, recent, past
+        ).run()
+
+    async def _kept(self, made: Assembly, gathered: Gathered, measure: Measure) -> list[Kept]:
+        """What of this request stays in the history: files as they were sent, a line for all else."""
+        kept: list[Kept] = []
+        texts: list[bytes] = []
+        for block in made.blocks:
+            found = gathered.opened.get(block.id)
+            if block.included == "dropped" or block.kind not in _TAIL or block.id == "files":
+                continue
+            if found:
+                texts += [block.text.encode(errors="replace"), found.data]
+                kept.append(Kept(label=block.label, path=found.path, hash=found.hash))
+            else:
+                kept.append(Kept(label=block.label, stub=stub(block.label, block.tokens)))
+        if texts and not self._asked.preview:
+            infos = iter(await self._store.put_blobs(texts, "text/plain; charset=utf-8"))
+            kept = [
+                msgspec.structs.replace(one, ref=next(infos).id, source=next(infos).id) if one.path else one
+                for one in kept
+            ]
+        return kept
+
+    async def _request(
+        self, made: Assembly, history: History, budget: Budget, window: int | None, measure: Measure
+    ) -> ModelRequest:
+        asked = self._asked
+        blocks = {block.id: block for block in made.blocks if block.included != "dropped"}
+        messages: list[Message] = []
+        if "summary" in blocks:
+            messages.append(UserMessage([Block(type="text", text=blocks["summary"].text)]))
+        messages += self._said(made, history)
+        tail = [
+            block.text
+            for block in made.blocks
+            if block.kind in _TAIL and block.included != "dropped" and block.text
+        ]
+        if asked.prompt:
+            along = [Block(type="text", text="\n\n".join(tail))] if tail else []
+            messages.append(UserMessage([*along, *asked.prompt]))
+        elif not messages:
+            raise _too_large(budget.total + 1, budget)
+        tools = asked.tools if "tools" in blocks else []
+        return ModelRequest(
+            model=asked.model,
+            messages=messages,
+            effort=asked.effort,
+            instructions="\n\n".join(blocks[id].text for id in _INSTRUCTIONS if id in blocks) or None,
+            tools=tools,
+            media=await _media(self._store, messages),
+            window=window,
+            room=budget.window - made.used,
+            max_output=asked.config.get("outputReserve"),
+            cache_key=self._chat.key.session_id.rpartition("-")[2],
+        )
+
+    def _said(self, made: Assembly, history: History) -> list[Message]:
+        wanted = set(made.turns)
+        up_to = history.compaction.masked if history.compaction else None
+        places = {turn.id: place for place, turn in enumerate(history.turns)}
+        last_masked = places.get(up_to or "", -1)
+        messages: list[Message] = []
+        for place, turn in enumerate(history.turns):
+            if made.cut_turn and made.cut_turn[0] == turn.id:
+                messages += made.cut_turn[1]
+            elif turn.id in wanted:
+                messages += as_sent(turn, history.texts, masked=place <= last_masked)
+        return messages
+
+    def _manifest(self, made: Assembly, budget: Budget, measure: Measure) -> dict[str, Any]:
+        """What is sent, by the contract's section 7."""
+        return {
+            "model": self._asked.name,
+            "window": budget.window,
+            "reserve": budget.reserve,
+            "budget": budget.total,
+            "used": made.used,
+            "exact": measure.exact,
+            "blocks": [
+                {
+                    "id": block.id,
+                    "kind": block.kind,
+                    "label": block.label,
+                    "tokens": block.tokens,
+                    "included": block.included,
+                    "gate": block.gate,
+                    "text": block.text,
+                }
+                for block in made.blocks
+            ],
+        }
+
+
+_TAIL = ("openFiles", "patches", "gitDiff", "retrieval")
+"""Blocks that stand before the prompt, in its own message."""
+
+
+_INSTRUCTIONS = ("system", "rules", "standing")
+
+
+def without_text(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The manifest as it is told: figures and gates, not the texts."""
+    blocks = [{key: value for key, value in block.items() if key != "text"} for block in manifest["blocks"]]
+    return {**manifest, "blocks": blocks}
+
+
+def _switches(configured: dict[str, Any] | None, prompt: dict[str, Any]) -> Switches:
+    names = ("openFiles", "patches", "gitDiff", "retrieval")
+    given = {name: prompt[name] for name in names if prompt.get(name)}
+    return msgspec.convert({**(configured or {}), **given}, Switches)
+
+
+def _wanted(configured: dict[str, Any], rules: int) -> Wanted:
+    given = {key: value for key, value in configured.items() if value}
+    return msgspec.convert({**given, "rules": rules}, Wanted)
+
+
+def _fill(materials: Materials, made: Assembly, budget: Budget, measure: Measure, unread: bool) -> float:
+    said = sum(turn.tokens for turn in materials.turns)
+    others = sum(
+        block.tokens
+        for block in made.blocks
+        if block.kind in ("system", "tools", "rules", "summary", "prompt")
     )
-    return Question(request, _manifest(asked, budget, fixed, sent, len(turns)), is_missed)
+    share = (said + others) / max(1, budget.total)
+    return max(1.0, share) if unread else share
 
 
-async def _window(store: Store, chat: Chat, asked: Asked, fixed: int) -> tuple[int | None, bool]:
-    """The model's window: the chat's word, or what is known, or what the provider says when it matters; and
-    whether it matters and nobody knows it."""
-    chosen: int | None = asked.config.get("window")
-    known = chosen or asked.provider.known(asked.model).window
-    if known is not None or asked.window_is_asked:
-        return known, known is None
-    if await _is_small(store, chat, asked, fixed):
-        return None, False
-    with suppress(ProviderFailed):
-        await asked.provider.models()
-    known = asked.provider.known(asked.model).window
-    return known, known is None
-
-
-async def _is_small(store: Store, chat: Chat, asked: Asked, fixed: int) -> bool:
-    """Whether the prompt and the whole chat before it fit every window."""
-    if fixed > SMALL:
-        return False
-    _, page = await store.history(chat.id, limit=PAGE_TURNS, max_bytes=PAGE_BYTES)
-    ended = [turn for turn in page.turns if turn.id != asked.turn_id]
-    return page.before is None and fits.newest(ended, SMALL - fixed) == ended
-
-
-async def _newest(store: Store, chat: Chat, running: str, room: int) -> list[Turn]:
-    found: list[Turn] = []
-    before: str | None = None
-    limit = FIRST_PAGE_TURNS
-    while True:
-        _, page = await store.history(chat.id, before=before, limit=limit, max_bytes=PAGE_BYTES)
-        limit = min(2 * limit, PAGE_TURNS)
-        ended = [turn for turn in page.turns if turn.id != running]
-        taken = fits.newest(ended, room)
-        found = taken + found
-        room -= sum(fits.of_turn(turn) for turn in taken)
-        before = page.before
-        if before is None or len(taken) < len(ended):
-            return found
-
-
-async def _last(store: Store, chat: Chat, running: str) -> int:
-    """The tokens of the turn that is gone on with."""
-    _, page = await store.history(chat.id, limit=2, max_bytes=PAGE_BYTES)
-    return max((fits.of_turn(turn) for turn in page.turns if turn.id != running), default=0)
-
-
-async def _media(store: Store, messages: list[Message]) -> dict[str, bytes]:
+async def _media(store: Store, messages: Sequence[Message]) -> dict[str, bytes]:
     """The bytes of what the messages show, the newest first, as far as a request can hold them."""
     media: dict[str, bytes] = {}
     left = MAX_MEDIA_BYTES
@@ -138,23 +309,6 @@ async def _media(store: Store, messages: list[Message]) -> dict[str, bytes]:
             _, media[block.blob_id] = await store.read_blob(block.blob_id, 0, size)
             left -= size
     return media
-
-
-def _manifest(asked: Asked, budget: Budget, fixed: int, sent: int, turns: int) -> dict[str, Any]:
-    """What is sent, by the contract's section 7; every count is an estimate, so `exact` is false."""
-    blocks = [
-        {"id": "history", "kind": "history", "label": f"{turns} turns", "tokens": sent, "included": "full"},
-        {"id": "prompt", "kind": "prompt", "label": "prompt", "tokens": fixed, "included": "full"},
-    ]
-    return {
-        "model": f"{asked.provider.known(asked.model).provider}:{asked.model}",
-        "window": budget.window,
-        "reserve": budget.reserve,
-        "budget": budget.total,
-        "used": fixed + sent,
-        "exact": False,
-        "blocks": blocks if sent else blocks[1:],
-    }
 
 
 def _too_large(needed: int, budget: Budget) -> Failure:

@@ -16,6 +16,7 @@ from ..store.store import Snapshot, Store
 from ..store.turns import TurnPage
 from . import config, identity
 from .closure import Closure
+from .desk import Workshop
 from .identity import Address
 from .leased import Surroundings
 from .running import now
@@ -55,6 +56,10 @@ class Chats:
         return self._around.store
 
     @property
+    def workshop(self) -> Workshop:
+        return self._around.workshop
+
+    @property
     def sessions(self) -> list[Session]:
         return list(self._sessions.values())
 
@@ -70,7 +75,7 @@ class Chats:
         """Resume the chat's session, or create one only when there is none; a deleted chat is made again."""
         key = self.key(address)
         own = config.checked(changes) if changes else {}
-        project = identity.real_project(address.project_path) if address.project_path is not None else None
+        project = self.project(address)
         async with self._loading:
             session, created = await self._load(key, create, create, project)
             closed = await self._close_crash(session)
@@ -83,7 +88,7 @@ class Chats:
 
         Once the chat is known here, what a dead owner leaves open is noticed when the prompt is committed.
         """
-        project = identity.real_project(address.project_path) if address.project_path is not None else None
+        project = self.project(address)
         async with self._loading:
             key = self.key(address)
             new_here = (key if isinstance(key, str) else key.session_id) not in self._sessions
@@ -102,6 +107,10 @@ class Chats:
         async with self._loading:
             session, _ = await self._load(self.key(address), create=False, revive=False, project=None)
             return session
+
+    def project(self, address: Address) -> str | None:
+        """The project that an address names."""
+        return identity.real_project(address.project_path) if address.project_path is not None else None
 
     async def find(self, address: Address) -> Chat | None:
         """The chat's row, deleted or not, without opening it."""
@@ -186,7 +195,7 @@ class Chats:
     async def statistics(self, scope: str, address: Address) -> Statistics:
         if scope == "chat":
             return await self.store.statistics((await self.known(address)).chat.key.session_id, None)
-        project = identity.real_project(address.project_path) if address.project_path else None
+        project = self.project(address)
         if scope == "project" and project is None:
             raise Refused(
                 "invalid_params", "`projectPath` is needed for scope project", params={"field": "projectPath"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Literal
 
 import msgspec
@@ -35,10 +36,12 @@ class Budgets(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     retrieval: int | None = None
 
 
-class Compaction(msgspec.Struct, forbid_unknown_fields=True):
+class Compaction(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     enabled: bool = True
     background: float = 0.80
     blocking: float = 0.95
+    postponed_until: int | None = None
+    """How many turns the chat has when it may be compacted again."""
 
 
 class ChatConfig(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -65,6 +68,9 @@ class ChatConfig(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 KEYS = {field.encode_name for field in msgspec.structs.fields(ChatConfig)}
 
+LAYERED = ("gates", "budgets", "compaction")
+"""Objects in which a chat sets single keys: what it leaves out is as the settings say."""
+
 
 def checked(changes: dict[str, Any]) -> dict[str, Any]:
     """`changes` as they may be stored; null clears a key. Raises what is wrong, by name."""
@@ -82,9 +88,24 @@ def checked(changes: dict[str, Any]) -> dict[str, Any]:
     ):
         if value is not None and value < 1:
             raise invalid(f"set.{key}", "a positive number")
+    if config.compaction:
+        _check_ratios(config.compaction)
+    if config.mcp_servers:
+        from ..tools.mcp import parse_servers
+
+        parse_servers(config.mcp_servers, "set.mcpServers")
+    for place, folder in enumerate(config.extra_folders or ()):
+        if not os.path.isabs(folder) or "\0" in folder:
+            raise invalid(f"set.extraFolders[{place}]", "an absolute path")
     if len(encode(config.meta)) > MAX_META_BYTES:
         raise invalid("set.meta", f"at most {MAX_META_BYTES} bytes of JSON")
     return changes
+
+
+def _check_ratios(compaction: Compaction) -> None:
+    for name, value in (("background", compaction.background), ("blocking", compaction.blocking)):
+        if not 0 < value <= 1:
+            raise invalid(f"set.compaction.{name}", "a share of the window, from 0 to 1: 0.8 is four fifths")
 
 
 def merged(stored: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
@@ -93,8 +114,12 @@ def merged(stored: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def effective(defaults: dict[str, Any], stored: dict[str, Any], project_path: str | None) -> dict[str, Any]:
-    """What is in force for a chat: its own keys over the settings'."""
-    return merged(defaults, {**stored, "projectPath": project_path})
+    """What is in force for a chat: its own keys over the settings', also within the objects that have defaults."""
+    own = {**stored, "projectPath": project_path}
+    for key in LAYERED:
+        if key in defaults:
+            own[key] = {**defaults[key], **merged({}, stored.get(key) or {})}
+    return merged(defaults, own)
 
 
 def _unknown(key: str) -> Refused:

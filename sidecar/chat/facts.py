@@ -30,6 +30,17 @@ def user_item(turn_id: str, content: list[Block]) -> Item:
     )
 
 
+def accepted(prompt_id: str, turn_id: str, delivery: str, item: Item | None) -> dict[str, Any]:
+    """What `prompt.accepted` says: also what the user wants from now on, found in the prompt's words."""
+    data: dict[str, Any] = {"promptId": prompt_id, "turnId": turn_id, "delivery": delivery}
+    if item is None:
+        return data
+    from ..context.standing import standing  # its word lists are read when the first prompt comes
+
+    wishes = standing(item.text or "")
+    return {**data, "item": item, "standing": wishes} if wishes else {**data, "item": item}
+
+
 def prompt_event(type: str, prompt: Prompt, **more: Any) -> NewEvent:
     data = {
         "promptId": prompt.id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,10 +14,12 @@ from ..model.chats import Chat
 from ..model.content import Block, Item, Turn, Usage
 from ..model.events import NewEvent
 from ..model.failures import Refused
+from ..model.files import Patch
+from . import facts
 from .running import new_id, now, turn_ended
 from .titles import first_words
 
-_TERMINAL = {"message": "message.completed", "thought": "thought.completed"}
+_TERMINAL = {"message": "message.completed", "thought": "thought.completed", "plan": "plan.updated"}
 
 
 class Blob(msgspec.Struct, frozen=True):
@@ -34,6 +37,10 @@ class Imported(msgspec.Struct):
     title_by: str | None = None
     head: str | None = None
     config: dict[str, Any] = {}
+    patches: list[Patch] = []
+    cleared: set[str] = set()
+    """Ids of patches that the user had cleared from the list."""
+    open_files: list[dict[str, Any]] = []
 
     @property
     def turns(self) -> int:
@@ -58,6 +65,9 @@ class _Line(msgspec.Struct):
     version: int | None = None
     turn: Turn | None = None
     blob: dict[str, Any] | None = None
+    patch: Patch | None = None
+    cleared: bool = False
+    open_files: list[dict[str, Any]] | None = msgspec.field(default=None, name="openFiles")
     role: str | None = None
 
 
@@ -86,7 +96,7 @@ def parse(source: str) -> Imported:
 
 def to_events(imported: Imported, chat: Chat, *, renumber: bool) -> list[NewEvent]:
     """The events that bring the turns in: the tree of turns comes out as it went in."""
-    turns = _renumbered(imported.turns_read) if renumber else imported.turns_read
+    turns, ids = _renumbered(imported.turns_read) if renumber else (imported.turns_read, {})
     visible: list[str] = []
     root = head = chat.head
     events: list[NewEvent] = []
@@ -107,6 +117,14 @@ def to_events(imported: Imported, chat: Chat, *, renumber: bool) -> list[NewEven
         events.append(NewEvent("chat.renamed", {"title": named, "by": imported.title_by or "sidecar"}))
     if imported.config and not chat.config:
         events.append(NewEvent("config.updated", {"config": imported.config, "stored": imported.config}))
+    patches = [_renewed(patch, ids) for patch in imported.patches]
+    events += [NewEvent("patch.recorded", patch, ts=patch.ts) for patch in patches]
+    pairs = zip(imported.patches, patches, strict=True)
+    cleared = [new.id for old, new in pairs if old.id in imported.cleared]
+    if cleared:
+        events.append(NewEvent("patches.cleared", {"ids": cleared}))
+    if imported.open_files and not chat.open_files:
+        events.append(NewEvent("files.updated", {"files": imported.open_files}))
     return events
 
 
@@ -116,6 +134,12 @@ def _take(imported: Imported, line: str) -> None:
         _take_plain(imported, _decode_plain(line))
     elif shape.turn is not None:
         imported.turns_read.append(shape.turn)
+    elif shape.patch is not None:
+        imported.patches.append(shape.patch)
+        if shape.cleared:
+            imported.cleared.add(shape.patch.id)
+    elif shape.open_files is not None:
+        imported.open_files = shape.open_files
     elif shape.blob is not None:
         data = base64.b64decode(shape.blob["data"], validate=True)
         imported.blobs.append(Blob(data, shape.blob["mimeType"], shape.blob.get("name")))
@@ -126,7 +150,7 @@ def _take(imported: Imported, line: str) -> None:
         imported.title, imported.title_by = header.get("title"), header.get("titleBy")
         imported.head, imported.config = header.get("head"), header.get("config") or {}
     else:
-        raise ValueError("it has none of `role`, `turn`, `blob` and `sidecar`")
+        raise ValueError("it has none of `role`, `turn`, `blob`, `patch`, `openFiles` and `sidecar`")
 
 
 def _take_plain(imported: Imported, plain: _Plain) -> None:
@@ -169,8 +193,8 @@ def _empty_turn(at: int, parent: str | None) -> Turn:
 def _turn_events(turn: Turn, parent: str | None) -> Iterator[NewEvent]:
     start = turn.started_at
     first = turn.items[0] if turn.items and turn.items[0].type == "user" else None
-    accepted: dict[str, Any] = {"promptId": turn.prompt_id, "turnId": turn.id, "delivery": "queue"}
-    yield NewEvent("prompt.accepted", {**accepted, "item": first} if first else accepted, turn.id, ts=start)
+    accepted = facts.accepted(turn.prompt_id, turn.id, "queue", first)
+    yield NewEvent("prompt.accepted", accepted, turn.id, ts=start)
     started = {"promptId": turn.prompt_id, "model": turn.model, "engine": turn.engine}
     if parent:
         started["parentTurnId"] = parent
@@ -188,10 +212,19 @@ def _turn_events(turn: Turn, parent: str | None) -> Iterator[NewEvent]:
     yield msgspec.structs.replace(ended, ts=turn.ended_at or start)
 
 
-def _renumbered(turns: list[Turn]) -> list[Turn]:
-    """The same turns under new ids, so that they can join others."""
+def _renewed(patch: Patch, ids: dict[str, str]) -> Patch:
+    """The patch under the new id of its turn, where turns got new ones."""
+    if not ids:
+        return patch
+    return msgspec.structs.replace(
+        patch, id=new_id("pa"), turn_id=ids.get(patch.turn_id, patch.turn_id), item_id=None
+    )
+
+
+def _renumbered(turns: list[Turn]) -> tuple[list[Turn], dict[str, str]]:
+    """The same turns under new ids, so that they can join others; and which id became which."""
     ids = {turn.id: new_id("t") for turn in turns}
-    return [
+    renumbered = [
         msgspec.structs.replace(
             turn,
             id=ids[turn.id],
@@ -203,6 +236,7 @@ def _renumbered(turns: list[Turn]) -> list[Turn]:
         )
         for turn in turns
     ]
+    return renumbered, ids
 
 
 def _first_words(turns: list[Turn]) -> str | None:
@@ -211,12 +245,26 @@ def _first_words(turns: list[Turn]) -> str | None:
 
 
 def _timestamp(ts: int | float | str | None) -> int | None:
-    """Milliseconds since 1970 from a number of seconds or milliseconds, or an ISO date."""
+    """Milliseconds since 1970 from a number of seconds or milliseconds, an ISO date, or a day in English words."""
     if ts is None:
         return None
     if isinstance(ts, str):
         from datetime import UTC, datetime
 
-        moment = datetime.fromisoformat(ts)
+        moment = datetime.fromisoformat(_spelled_day(ts) or ts)
         return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
     return int(ts if ts > 1e11 else ts * 1000)
+
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+
+def _spelled_day(text: str) -> str | None:
+    """The day of "8 May, 2023", "March-15-2024" or "1:56 pm on 8 May, 2023", as ISO has it; None for all else."""
+    words = re.findall(r"[a-z]+|[0-9:]+", text[:100].lower())
+    month = next((word[:3] for word in words if word[:3] in _MONTHS and len(word) > 2), None)
+    year = next((word for word in words if len(word) == 4 and word.isdigit()), None)
+    day = next((word for word in words if len(word) < 3 and word.isdigit()), None)
+    if not (month and year and day):
+        return None
+    return f"{year}-{_MONTHS.index(month) + 1:02}-{int(day):02}"

@@ -22,6 +22,7 @@ from ..store.leases import LeaseHeld, Unclosed
 from ..store.store import Snapshot, Stale, Store
 from . import closure, config, identity
 from .answering import Answering
+from .desk import Desk, Workshop
 from .recorder import Recorder
 from .running import RunningTurn
 
@@ -45,6 +46,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     defaults: Callable[[str | None], dict[str, Any]]
     client: Callable[[], str]
     model_titles: Callable[[str | None], bool]
+    workshop: Workshop
 
 
 class LeasedChat:
@@ -56,9 +58,16 @@ class LeasedChat:
         self.turn: RunningTurn | None = None
         self.lock = anyio.Lock()
         self.recorder = Recorder(around.store, chat.id, chat.last_seq, around.tasks, around.client)
-        self._answering = Answering(around.providers, around.store)
+        self.desk = Desk(self, around.workshop)
+        self.answering = Answering(around.providers, around.store, self.desk)
         self.deleted = False
         self.leaving = False
+        self.compacting = False
+        self.compacted = anyio.Event()
+
+    @property
+    def store(self) -> Store:
+        return self._store
 
     @property
     def config(self) -> dict[str, Any]:
@@ -68,7 +77,11 @@ class LeasedChat:
 
     def warm(self) -> None:
         """Somebody looks at the chat: make its model ready, beside everything else."""
-        self._beside(self._answering.warm, str(self.config["model"]))
+        self._beside(self.answering.warm, str(self.config["model"]))
+        self._beside(self._warm_desk)
+
+    async def _warm_desk(self) -> None:
+        self.desk.warm()
 
     def _beside(self, work: Callable[..., Awaitable[None]], *args: Any) -> None:
         """Do something that nobody waits for. A bug in it is logged, and ends neither turns nor other chats."""
@@ -94,11 +107,13 @@ class LeasedChat:
         """Stored events behind a cursor, and the chat as it was when they were read."""
         return await self._store.read_events(self.chat.id, epoch, seq, limit, max_bytes)
 
-    async def refresh(self, *, keep_lease: bool = False) -> None:
+    async def refresh(self, *, keep_lease: bool = False) -> Snapshot:
         """Read the chat anew, as another process may have left it."""
         if not keep_lease:
             self.recorder.generation = None
-        self.adopt(await self._store.snapshot(self.chat.id, 0, 0))
+        snapshot = await self._store.snapshot(self.chat.id, 0, 0)
+        self.adopt(snapshot)
+        return snapshot
 
     def adopt(self, snapshot: Snapshot) -> None:
         """Take over what was read from the store, by one who is not writing."""
@@ -113,9 +128,11 @@ class LeasedChat:
     async def close_crash(self) -> closure.Closure:
         """Take the chat over from a dead owner and end what it left open."""
         self.recorder.generation = await self._store.take_lease(self.chat.id, self._around.client())
-        await self.refresh(keep_lease=True)
+        snapshot = await self.refresh(keep_lease=True)
         turn = await self._store.running_turn(self.chat.id)
-        closed = closure.close(turn, self.chat.state, bool(self.queue) and not self.chat.queue_paused)
+        made = await self.desk.after_crash(turn)
+        queue_waits = bool(self.queue) and not self.chat.queue_paused
+        closed = closure.close(turn, self.chat.state, queue_waits, snapshot.pending, made)
         if closed.events:
             await self.recorder.record(*closed.events)
         await self._release_if_idle()
@@ -148,6 +165,26 @@ class LeasedChat:
                         raise
                     await anyio.sleep(DYING_WAIT_S / 4)
 
+    async def apply(self, make: Callable[[], Awaitable[tuple[T, list[NewEvent]]]]) -> tuple[T, int]:
+        """Make some events of the chat as it is now and commit them; what `make` says, and the newest seq.
+
+        `make` runs under the lock, again when another process was faster, so it may look and compute; what it
+        does to files must be safe to do twice.
+        """
+
+        async def change() -> tuple[T, int]:
+            await self.look()
+            made, events = await make()
+            if not events:
+                return made, self.recorder.last_seq
+            stored = await self._record(*events)
+            await self._release_if_idle()
+            if self.turn is None:
+                await self.refresh(keep_lease=True)
+            return made, stored[-1].seq
+
+        return await self._changing(change)
+
     async def _record(self, *events: NewEvent) -> list[StoredEvent]:
         return await self.recorder.record(*events)
 
@@ -158,8 +195,13 @@ class LeasedChat:
             if lease and self._store.other_holder(lease):
                 raise LeaseHeld(lease)
 
+    async def let_go(self) -> None:
+        """Something beside the turns has ended: the lease goes when nothing else needs it."""
+        async with self.lock:
+            await self._release_if_idle()
+
     async def _release_if_idle(self) -> None:
         generation = self.recorder.generation
-        if self.turn is None and not self.queue and generation is not None:
+        if self.turn is None and not self.queue and not self.compacting and generation is not None:
             self.recorder.generation = None
             await self._store.release_lease(self.chat.id, generation)

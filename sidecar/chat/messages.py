@@ -2,21 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
 
 from ..model.content import Block, Item, Turn
 from ..providers.base import AssistantMessage, Message, ToolCall, ToolResult, UserMessage
 
+MASKED_CHARACTERS = 400
+"""A shorter output costs less than the words that would stand for it."""
+
+
+LEFT_OUT = "[the beginning is left out]"
+
 
 def messages_of(turns: Iterable[Turn], prompt: list[Block] | None = None) -> list[Message]:
     """The turns' messages, then the new prompt's."""
-    messages = [message for turn in turns for item in turn.items for message in _messages(item)]
+    messages = [message for turn in turns for message in as_sent(turn, {}, masked=False)]
     if prompt is not None:
         messages.append(UserMessage(prompt))
     return messages
 
 
-def _messages(item: Item) -> list[Message]:
+def as_sent(turn: Turn, texts: Mapping[str, str], *, masked: bool) -> list[Message]:
+    """A turn that is over: its prompt with the files that entered with it, and a line for all else that was sent.
+
+    `texts` has the blocks that stay, by their blob; `masked` lets references stand for long tool outputs.
+    """
+    messages: list[Message] = []
+    along = prelude(turn, texts)
+    for item in turn.items:
+        if item.type == "user" and along:
+            messages.append(UserMessage([Block(type="text", text=along), *(item.content or [])]))
+            along = ""
+        else:
+            messages += _messages(item, masked)
+    return messages
+
+
+def prelude(turn: Turn, texts: Mapping[str, str]) -> str:
+    """What stands before the prompt of a turn that is over."""
+    parts = [texts.get(kept.ref or "") or kept.stub or "" for kept in turn.context]
+    return "\n\n".join(part for part in parts if part)
+
+
+def plain(messages: Iterable[Message]) -> str:
+    """All text of some messages, for looking things up in it and for counting."""
+    return "\n".join(text for message in messages for text in _texts(message))
+
+
+def shortened(turn: Turn, cut: Callable[[str, float], str]) -> Turn | None:
+    """The turn with its own words cut: the user's and the model's, each to a share of the room; its tools are left out.
+
+    None when nothing of it would be left.
+    """
+    said = "\n".join(block.text or "" for item in turn.items for block in item.content or [] if block.text)
+    answered = "\n".join(item.text or "" for item in turn.items if item.type == "message")
+    items = [
+        _cut_item(turn, "user", f"{LEFT_OUT}\n{cut(said, 0.5)}") if said else None,
+        _cut_item(turn, "message", f"{LEFT_OUT}\n{cut(answered, 0.4)}") if answered else None,
+    ]
+    kept = [item for item in items if item]
+    return msgspec.structs.replace(turn, items=kept, context=[]) if kept else None
+
+
+def _cut_item(turn: Turn, type: str, text: str) -> Item:
+    return Item(
+        id=f"cut-{type}-{turn.id}",
+        turn_id=turn.id,
+        type=type,
+        status="completed",
+        started_at=turn.started_at,
+        text=text,
+        content=[Block(type="text", text=text)] if type == "user" else None,
+    )
+
+
+def _texts(message: Message) -> list[str]:
+    match message:
+        case UserMessage():
+            return [text for block in message.content for text in (block.text, block.uri) if text]
+        case AssistantMessage(text, calls):
+            spelled = [f"{call.name} {msgspec.json.encode(call.input).decode()}" for call in calls]
+            return [*([text] if text else []), *spelled]
+        case ToolResult(_, text):
+            return [text]
+
+
+def _messages(item: Item, masked: bool) -> list[Message]:
     if item.type == "user":
         return [UserMessage(item.content or [])]
     if item.type == "message":
@@ -24,5 +97,14 @@ def _messages(item: Item) -> list[Message]:
     if item.type == "tool":
         call = ToolCall(item.id, item.name or "", item.input or {})
         output = (item.output or {}).get("text") or f"The tool call was {item.status}."
+        if masked and len(output) > MASKED_CHARACTERS:
+            output = mask(item.title or item.name or "tool", output)
         return [AssistantMessage("", [call]), ToolResult(item.id, output, failed=item.status != "completed")]
     return []
+
+
+def mask(title: str, output: str) -> str:
+    """What stands for a long output that is no longer sent: its first and last words."""
+    first, last = output[:120].strip(), output[-120:].strip()
+    hidden = len(output) - len(first) - len(last)
+    return f"[{title}: {hidden} characters left out; call the tool again to see them]\n{first}\n…\n{last}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
 
 import anyio
 import msgspec
@@ -13,7 +14,7 @@ from ..model.content import Block, EndReason, Item, Status, Usage
 from ..model.events import NewEvent
 from ..model.failures import Failure, ProviderFailed
 from ..providers.base import TokenUsage, ToolCall, UserMessage
-from ..tools.base import Outcome
+from ..tools.toolbox import Clerk, Result
 from .recorder import Recorder
 
 MAX_PIECE = 16 * 1024
@@ -22,13 +23,30 @@ MAX_PIECE = 16 * 1024
 MAX_TITLE = 200
 """One line; the rest of a long path stands in the call's input."""
 
+_MARKS = {"completed": "x", "in_progress": "~"}
+
 _TERMINAL = {"message": "message.completed", "thought": "thought.completed", "tool": "tool.ended"}
 
 
-class RunningTurn:
-    """The engine's `Sink`, and what a session knows of a turn that has not ended."""
+Looked = Callable[[Item, Result], list[NewEvent]]
+"""What else follows from a call that has ended, such as files that it brought into view."""
 
-    def __init__(self, id: str, prompt_id: str, recorder: Recorder, total: Usage) -> None:
+
+class RunningTurn:
+    """The engine's `Sink`, and what a session knows of a turn that has not ended.
+
+    `clerk_for` gives a call its hands; `looked` tells what a finished call brought into view.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        prompt_id: str,
+        recorder: Recorder,
+        total: Usage,
+        clerk_for: Callable[[RunningTurn, ToolCall], Clerk],
+        looked: Looked,
+    ) -> None:
         self.id = id
         self.prompt_id = prompt_id
         self.usage = Usage()
@@ -43,6 +61,15 @@ class RunningTurn:
         self._open: Item | None = None
         self._texts: list[str] = []
         self._tools: dict[str, Item] = {}
+        self._clerk_for = clerk_for
+        self._looked = looked
+        self._requests: dict[str, Literal["permission", "input"]] = {}
+        self._outcomes: dict[str, dict[str, Any]] = {}
+        self._stopped = False
+        self.window: dict[str, int] = {}
+        """How full the model's window is: `used` tokens of the `budget`."""
+        self.on_usage: Callable[[int], Awaitable[None]] | None = None
+        """Is told how many tokens the provider counted in a request."""
 
     @property
     def scope(self) -> anyio.CancelScope:
@@ -83,22 +110,107 @@ class RunningTurn:
         self._tools[call.id] = item
         await self._recorder.buffer(NewEvent("tool.started", {"item": item}, self.id))
 
-    async def tool_ended(self, call: ToolCall, outcome: Outcome) -> None:
+    async def tool_updated(self, call: ToolCall, item: Item) -> None:
+        """The call is about to do what its item now says; committed before it does."""
+        self._tools[call.id] = item
+        await self._recorder.record(NewEvent("tool.updated", {"item": item}, self.id))
+
+    async def tool_output(self, call: ToolCall, text: str) -> None:
+        """A piece of what a tool prints while it runs."""
+        item = self._tools.get(call.id)
+        for start in range(0, len(text) if item else 0, MAX_PIECE):
+            assert item is not None
+            await self._recorder.delta("tool.output", self.id, item.id, text[start : start + MAX_PIECE])
+
+    async def tool_ended(self, call: ToolCall, result: Result) -> None:
+        outcome = result.outcome
         item = self._tools.pop(call.id)
-        ended = msgspec.structs.replace(
+        output: dict[str, Any] = {"text": outcome.text, "truncated": result.ref is not None}
+        finished = msgspec.structs.replace(
             item,
-            status="failed" if outcome.failed else "completed",
+            status="denied" if outcome.denied else "failed" if outcome.failed else "completed",
             ended_at=now(),
-            output={"text": outcome.text, "truncated": False},
+            output={**output, "ref": result.ref} if result.ref else output,
             locations=[{"path": path} for path in outcome.paths] or None,
+            exit_code=outcome.exit_code,
         )
-        await self._recorder.buffer(NewEvent("tool.ended", {"item": ended}, self.id))
+        for event in [NewEvent("tool.ended", {"item": finished}, self.id), *self._looked(finished, result)]:
+            await self._recorder.buffer(event)
+
+    def clerk(self, call: ToolCall) -> Clerk:
+        return self._clerk_for(self, call)
+
+    def item_of(self, call: ToolCall) -> Item:
+        return self._tools[call.id]
+
+    def stop(self) -> None:
+        """The user has had enough: the turn ends with the call at hand."""
+        self._stopped = True
+
+    def stopped(self) -> bool:
+        return self._stopped
+
+    async def limit_reached(self, limit: str) -> None:
+        await self._recorder.buffer(
+            NewEvent("notice", {"code": "limit_reached", "params": {"limit": limit}}, self.id)
+        )
+
+    async def record(self, *events: NewEvent) -> None:
+        """Commit facts of this turn."""
+        await self._recorder.record(*events)
+
+    async def note_permission(self, outcome: dict[str, Any]) -> None:
+        """What was allowed without asking: kept with what follows."""
+        await self._recorder.buffer(NewEvent("permission.resolved", outcome, self.id))
+
+    async def plan(self, entries: list[dict[str, Any]]) -> None:
+        """The model's plan, as one item that is shown anew."""
+        at = now()
+        item = Item(
+            id=f"plan-{self.id}",
+            turn_id=self.id,
+            type="plan",
+            status="completed",
+            started_at=at,
+            ended_at=at,
+            title="Plan",
+            text="\n".join(f"- [{_MARKS.get(entry['status'], ' ')}] {entry['content']}" for entry in entries),
+            entries=entries,
+        )
+        await self._recorder.buffer(NewEvent("plan.updated", {"item": item}, self.id))
+
+    async def request_opened(
+        self, kind: Literal["permission", "input"], id: str, data: dict[str, Any]
+    ) -> None:
+        """Somebody is asked; the chat waits."""
+        self._requests[id] = kind
+        state = NewEvent("chat.state", {"state": "requires_action"})
+        await self._recorder.record(NewEvent(f"{kind}.requested", data, self.id), state)
+
+    async def request_closed(
+        self, kind: Literal["permission", "input"], id: str, outcome: dict[str, Any]
+    ) -> None:
+        """It was answered, or ended otherwise; the chat goes on when nothing else waits."""
+        del self._requests[id]
+        events = [NewEvent(f"{kind}.resolved", outcome, self.id)]
+        if not self._requests:
+            events.append(NewEvent("chat.state", {"state": "running"}))
+        await self._recorder.record(*events)
+
+    @property
+    def unanswered(self) -> dict[str, dict[str, Any]]:
+        """How requests ended that nobody had answered when the turn did."""
+        return self._outcomes
 
     async def step_ended(self, usage: TokenUsage) -> None:
         await self._close_open("completed")
         step = Usage(input_tokens=usage.input, output_tokens=usage.output, cached_tokens=usage.cached)
         self.usage = self.usage.plus(step)
-        data = {"turn": self.usage, "total": self._total.plus(self.usage)}
+        data: dict[str, Any] = {"turn": self.usage, "total": self._total.plus(self.usage)}
+        if self.window:
+            data["window"] = self.window
+        if self.on_usage and usage.input:
+            await self.on_usage(usage.input)
         await self._recorder.buffer(NewEvent("usage.updated", data, self.id))
 
     async def retrying(self, failure: ProviderFailed, attempt: int, wait: float) -> None:
@@ -121,11 +233,16 @@ class RunningTurn:
         return steers
 
     def closing_events(self, status: Status) -> list[NewEvent]:
-        """The ends of all items that have none yet."""
+        """The ends of all requests and items that have none yet."""
+        by = "restart" if status == "interrupted" else "cancel"
+        self._outcomes = {id: unanswered(kind, id, by) for id, kind in self._requests.items()}
+        requests = [
+            NewEvent(f"{kind}.resolved", self._outcomes[id], self.id) for id, kind in self._requests.items()
+        ]
         items = [self._finished(status)] if self._open else []
         items += [ended(item, status) for item in self._tools.values()]
-        self._open, self._tools = None, {}
-        return [terminal_event(item) for item in items]
+        self._open, self._tools, self._requests = None, {}, {}
+        return requests + [terminal_event(item) for item in items]
 
     async def _grow(self, type: str, text: str) -> None:
         if not text:
@@ -150,6 +267,12 @@ class RunningTurn:
         item = msgspec.structs.replace(ended(self._open, status), text="".join(self._texts))
         self._texts = []
         return item
+
+
+def unanswered(kind: str, id: str, by: str) -> dict[str, Any]:
+    """How a request ends that nobody answered."""
+    outcome = {"decision": "deny_once"} if kind == "permission" else {"action": "cancel"}
+    return {f"{kind}Id": id, **outcome, "by": by}
 
 
 def ended(item: Item, status: Status) -> Item:

@@ -6,6 +6,7 @@ Every change runs under the chat's lock, in the order of the requests, and is co
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import Any, Literal
 
 import anyio
@@ -17,7 +18,7 @@ from ..model.events import NewEvent, StoredEvent
 from ..model.failures import Failure, Refused, StorageFailed, invalid
 from ..store.leases import LeaseHeld, LeaseLost, Unclosed
 from ..store.turns import unknown_turn
-from . import config, facts, titles
+from . import closure, config, facts, titles, upkeep
 from .leased import LeasedChat
 from .running import RunningTurn, described, new_id, turn_ended
 
@@ -44,8 +45,8 @@ class Incoming(msgspec.Struct, frozen=True):
 
 
 class Sent(msgspec.Struct, frozen=True):
-    disposition: Literal["started", "queued", "steered", "duplicate"]
-    turn_id: str
+    disposition: Literal["started", "queued", "steered", "duplicate", "command"]
+    turn_id: str | None
     seq: int
     position: int | None = None
 
@@ -139,6 +140,7 @@ class Session(LeasedChat):
             stored = await self._record(NewEvent("config.updated", data))
             self.chat = msgspec.structs.replace(self.chat, config=stored_config, project_path=project)
             await self._release_if_idle()
+            self._beside(self._warm_desk)
             return stored[-1].seq
 
         return await self._changing(change)
@@ -165,6 +167,9 @@ class Session(LeasedChat):
         if turn:
             turn.cancel("interrupted")
             await turn.done.wait()
+        if self.compacting:
+            pending = (await self._store.snapshot(self.chat.id, 0, 0)).pending
+            await self._record(*[closure.end_of(asked) for asked in pending])
 
     def dispossessed(self) -> None:
         """Another process holds the lease now: the turn's next commit, its end, finds out and yields."""
@@ -184,7 +189,7 @@ class Session(LeasedChat):
     async def _send(self, prompt: Incoming) -> Sent:
         known = await self._store.prompt(self.chat.id, prompt.id)
         if known:
-            return Sent("duplicate", known.turn_id, known.seq)
+            return Sent("duplicate", known.turn_id or None, known.seq)
         turn = self.turn
         if prompt.expect_turn_id is not None and (turn is None or turn.id != prompt.expect_turn_id):
             raise Refused(
@@ -208,8 +213,7 @@ class Session(LeasedChat):
 
     async def _steer(self, turn: RunningTurn, prompt: Incoming) -> Sent:
         turn.steer(prompt.content)
-        item = facts.user_item(turn.id, prompt.content)
-        data = {"promptId": prompt.id, "turnId": turn.id, "delivery": "steer", "item": item}
+        data = facts.accepted(prompt.id, turn.id, "steer", facts.user_item(turn.id, prompt.content))
         stored = await self._record(NewEvent("prompt.accepted", data, turn.id))
         return Sent("steered", turn.id, stored[-1].seq)
 
@@ -237,14 +241,9 @@ class Session(LeasedChat):
         head = self.chat.head
         for event in before:
             head = event.data["head"]
-        model = await self._answering.model(str(prompt.overrides.get("model") or self.config["model"]))
-        accepted: dict[str, Any] = {
-            "promptId": prompt.id,
-            "turnId": prompt.turn_id,
-            "delivery": prompt.delivery,
-        }
-        if not goes_on:
-            accepted["item"] = facts.user_item(prompt.turn_id, prompt.content)
+        model = await self.answering.model(str(prompt.overrides.get("model") or self.config["model"]))
+        item = None if goes_on else facts.user_item(prompt.turn_id, prompt.content)
+        accepted = facts.accepted(prompt.id, prompt.turn_id, prompt.delivery, item)
         started = {"promptId": prompt.id, "model": model, "engine": "native", "parentTurnId": head}
         events = [
             *before,
@@ -264,7 +263,9 @@ class Session(LeasedChat):
             turns=self.chat.turns + 1,
             model=model,
         )
-        turn = self.turn = RunningTurn(prompt.turn_id, prompt.id, self.recorder, self.chat.usage)
+        turn = self.turn = RunningTurn(
+            prompt.turn_id, prompt.id, self.recorder, self.chat.usage, self.desk.clerk_for, self.desk.looked
+        )
         self._around.tasks.start_soon(self._run, turn, prompt, model, goes_on)
         return Sent("started", turn.id, stored[len(before)].seq)
 
@@ -273,7 +274,10 @@ class Session(LeasedChat):
         error: Failure | None = None
         try:
             with turn.scope:
-                reason = await self._answering.run(self.chat, self.config, turn, prompt, model, goes_on)
+                make_room = partial(upkeep.make_room, self, turn)
+                reason = await self.answering.run(
+                    self.chat, self.config, turn, prompt, model, goes_on, make_room
+                )
             if turn.scope.cancelled_caught:
                 reason = turn.cancel_reason
         except Failure as failure:
@@ -315,6 +319,7 @@ class Session(LeasedChat):
             queue_paused=self.chat.queue_paused or pauses,
         )
         self._ended(turn)
+        self._beside(upkeep.after_turn, self, self.answering)
         first = self.chat.turns == 1 and reason == "end_turn"
         if first and self._around.model_titles(self.chat.project_path):
             self._beside(self._name_by_model, turn.id)
@@ -323,7 +328,7 @@ class Session(LeasedChat):
         """The events as stored, once the disk takes them; None when another process has taken the chat over."""
         while True:
             try:
-                return await self.recorder.record(*events, release=not self.queue)
+                return await self.recorder.record(*events, release=not self.queue and not self.compacting)
             except StorageFailed as failure:
                 logger.error("cannot commit the end of a turn", extra={"error": failure.message})
                 await anyio.sleep(RETRY_STORAGE_S)
@@ -343,7 +348,7 @@ class Session(LeasedChat):
             turn = await self._store.turn(self.chat.id, turn_id)
             if turn is None or self.chat.title_by == "user":
                 return
-            title = await self._answering.title(turn)
+            title = await self.answering.title(turn)
             if title and self.chat.title_by != "user":
                 await self.rename(title, by="sidecar")
         except Failure as failure:
@@ -351,6 +356,7 @@ class Session(LeasedChat):
 
     def _ended(self, turn: RunningTurn) -> None:
         self.turn = None
+        self.desk.turn_ended(turn)
         turn.done.set()
         self._advance_soon()
 
@@ -377,7 +383,7 @@ class Session(LeasedChat):
     ) -> Sent:
         known = await self._store.prompt(self.chat.id, prompt_id)
         if known:
-            return Sent("duplicate", known.turn_id, known.seq)
+            return Sent("duplicate", known.turn_id or None, known.seq)
         if self.turn:
             raise facts.busy()
         await self.look()

@@ -15,7 +15,9 @@ from ..model.chats import Chat
 from ..model.content import Item, Turn
 from ..model.events import encode
 from ..model.failures import Refused, invalid
+from ..model.files import Patch
 from ..store import Store
+from ..store.work import LedgerEntry
 from ..system.files import FileRefused, read_regular, write_whole
 from .chats import Chats
 from .history_import import Imported, parse, to_events
@@ -42,22 +44,33 @@ async def export(
 ) -> Exported:
     """The whole chat, hidden turns too, to a file or inline."""
     chat, turns = await store.all_turns(session.chat.id)
+    patches = await store.patches(session.chat.id)
     lines = (
         _markdown(chat, turns)
         if format == "markdown"
-        else [line async for line in _jsonl(store, chat, turns)]
+        else [line async for line in _jsonl(store, chat, turns, patches)]
     )
     data = "\n".join([*lines, ""]).encode()
     if path is not None:
-        await anyio.to_thread.run_sync(_write, _absolute(path), data)
+        await write_file(path, data)
         return Exported(len(turns), len(data), path, None)
-    if len(data) > MAX_INLINE_BYTES:
+    check_inline(len(data))
+    return Exported(len(turns), len(data), None, data.decode())
+
+
+async def write_file(path: str, data: bytes) -> None:
+    """Write what a client asked for to the file that it named."""
+    await anyio.to_thread.run_sync(_write, _absolute(path), data)
+
+
+def check_inline(size: int) -> None:
+    """Refuse to send what does not fit a frame."""
+    if size > MAX_INLINE_BYTES:
         raise Refused(
             "message_too_large",
-            f"The export has {len(data)} bytes: give `path` to write it to a file",
-            params={"size": len(data), "field": "path"},
+            f"The export has {size} bytes: give `path` to write it to a file",
+            params={"size": size, "field": "path"},
         )
-    return Exported(len(turns), len(data), None, data.decode())
 
 
 async def read_source(path: str | None, data: str | None) -> str:
@@ -87,7 +100,7 @@ async def import_into(chats: Chats, address: Address, source: str, append: bool)
     return session, imported
 
 
-async def _jsonl(store: Store, chat: Chat, turns: list[Turn]) -> Any:
+async def _jsonl(store: Store, chat: Chat, turns: list[Turn], patches: list[LedgerEntry]) -> Any:
     header = {
         "sidecar": "chat",
         "version": 1,
@@ -96,7 +109,7 @@ async def _jsonl(store: Store, chat: Chat, turns: list[Turn]) -> Any:
         "head": chat.head,
     }
     yield encode({**header, "config": chat.config}).decode()
-    for id in _blob_ids(turns):
+    for id in _blob_ids(turns, [entry.patch for entry in patches]):
         info, data = await store.read_blob(id, 0, 2**31 - 1)
         blob = {
             "id": id,
@@ -107,17 +120,22 @@ async def _jsonl(store: Store, chat: Chat, turns: list[Turn]) -> Any:
         yield encode({"blob": blob}).decode()
     for turn in turns:
         yield encode({"turn": msgspec.structs.replace(turn, siblings=[])}).decode()
+    for entry in patches:
+        cleared = {"cleared": True} if entry.cleared else {}
+        yield encode({"patch": entry.patch, **cleared}).decode()
+    if chat.open_files:
+        yield encode({"openFiles": chat.open_files}).decode()
 
 
-def _blob_ids(turns: list[Turn]) -> list[str]:
-    found = (
-        block.blob_id
-        for turn in turns
-        for item in turn.items
-        for block in item.content or []
-        if block.blob_id
-    )
-    return list(dict.fromkeys(found))
+def _blob_ids(turns: list[Turn], patches: list[Patch]) -> list[str]:
+    items = [item for turn in turns for item in turn.items]
+    found = [block.blob_id for item in items for block in item.content or []]
+    found += [(item.output or {}).get("ref") for item in items]
+    found += [
+        change.get(side) for item in items for change in item.changes or [] for side in ("oldRef", "newRef")
+    ]
+    found += [ref for patch in patches for ref in (patch.old_ref, patch.new_ref)]
+    return list(dict.fromkeys(id for id in found if id))
 
 
 def _markdown(chat: Chat, turns: list[Turn]) -> list[str]:
@@ -137,6 +155,8 @@ def _markdown_item(item: Item) -> Iterator[str]:
     if item.status not in ("completed", "running"):
         yield f"*({item.status})*"
     yield item.text or (item.output or {}).get("text") or ""
+    for change in item.changes or []:
+        yield f"\n````diff\n{change.get('unifiedDiff') or change['path']}\n````"
     for block in item.content or []:
         if block.type != "text":
             yield f"- {block.type}: {block.name or block.uri or block.blob_id}"

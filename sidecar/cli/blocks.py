@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import ClassVar
 
 from markdown_it import MarkdownIt
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.markdown import Markdown
+from rich.markdown import Markdown, TableElement
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 MAX_DRAWN_CHARACTERS = 8 * 1024
@@ -34,6 +36,21 @@ def blocks(text: str) -> list[str]:
     return [part + "\n" for part in parts[:-1]] + parts[-1:]
 
 
+class _FoldedTable(TableElement):
+    """A table whose cells go on in the next line where they are too long: the end of a path is what tells it apart."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for part in super().__rich_console__(console, options):
+            if isinstance(part, Table):
+                for column in part.columns:
+                    column.overflow = "fold"
+            yield part
+
+
+class _Markdown(Markdown):
+    elements: ClassVar = {**Markdown.elements, "table_open": _FoldedTable}
+
+
 class Block:
     """One block of a printable text, without blank lines around it; with `end_of`, so many lines of its end."""
 
@@ -45,7 +62,9 @@ class Block:
         unfinished = self._end_of is not None
         long = unfinished and len(self._text) > MAX_DRAWN_CHARACTERS
         shown = (
-            Text(self._text[-MAX_DRAWN_CHARACTERS:]) if long else Markdown(self._text, code_theme="ansi_dark")
+            Text(self._text[-MAX_DRAWN_CHARACTERS:])
+            if long
+            else _Markdown(self._text, code_theme="ansi_dark")
         )
         lines = console.render_lines(shown, options.update(height=None), pad=False)
         for line in _trimmed(lines)[-(self._end_of or 0) :]:

@@ -34,7 +34,7 @@ def show_chat(options: Namespace) -> int:
     async def read(app: Sidecar) -> list[Turn]:
         return await last_turns(await find_chat(app, options.chat), options.turns)
 
-    writer = TurnWriter(Console(highlight=False))
+    writer = TurnWriter(Console(highlight=False), diffs=True)
     for turn in run(options, read):
         writer.write(turn)
     return 0

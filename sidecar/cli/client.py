@@ -8,14 +8,18 @@ from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
+import msgspec
 from sidecar_client import Chat, RpcError, Sidecar
 
 from sidecar import __version__
 
 from .errors import Failed
+
+if TYPE_CHECKING:
+    from .questions import Questions
 
 T = TypeVar("T")
 
@@ -24,14 +28,27 @@ MAX_CHAT_ID_BYTES = 512
 _SESSION_ID = re.compile(r"sc-[a-z0-9-]+-[0-9a-f]{16}")
 
 
-def spawn(options: Namespace) -> AbstractAsyncContextManager[Sidecar]:
-    """A sidecar with the data and the configuration that the command line names."""
+class Start(msgspec.Struct, frozen=True):
+    """What a chat begins with; one that is there already keeps its project, unless this one was `chosen` for it."""
+
+    project: str | None
+    chosen: bool
+    mode: str | None = None
+
+
+def spawn(options: Namespace, questions: Questions | None = None) -> AbstractAsyncContextManager[Sidecar]:
+    """A sidecar with the data and the configuration that the command line names.
+
+    Without `questions` nobody can be asked, and it is told so.
+    """
     return Sidecar.spawn(
         data_dir=_data_dir(options),
         config=_config_file(options),
         model=getattr(options, "model", None),
         client_name="sidecar-cli",
         client_version=__version__,
+        on_permission=questions.permission if questions else None,
+        on_input=questions.input if questions else None,
     )
 
 
@@ -58,16 +75,17 @@ async def find_chat(app: Sidecar, name: str, turns: int = 1) -> Chat:
         ) from None
 
 
-async def open_chat(app: Sidecar, name: str, turns: int, project: str | None) -> Chat:
+async def open_chat(app: Sidecar, name: str, turns: int, start: Start) -> Chat:
     """The chat called `name`; made when there is none."""
     check_chat_id(name, "--chat")
-    if _SESSION_ID.fullmatch(name) and project is None:
+    config = {"mode": start.mode} if start.mode else None
+    if not start.chosen:
         try:
-            return await app.chat(session_id=name, if_missing="fail", turns=turns)
+            return await _open_known(app, name, turns, config)
         except RpcError as error:
             if error.name not in ("not_found", "deleted"):
                 raise
-    return await app.chat(name, project_path=project, turns=turns)
+    return await app.chat(name, project_path=start.project, config=config, turns=turns)
 
 
 def check_chat_id(name: str, field: str) -> None:
@@ -85,14 +103,14 @@ def folder(path: str | None, field: str) -> str | None:
     return str(found.absolute())
 
 
-async def _open_known(app: Sidecar, name: str, turns: int) -> Chat:
+async def _open_known(app: Sidecar, name: str, turns: int, config: dict[str, Any] | None = None) -> Chat:
     if _SESSION_ID.fullmatch(name):
         try:
-            return await app.chat(session_id=name, if_missing="fail", turns=turns)
+            return await app.chat(session_id=name, if_missing="fail", config=config, turns=turns)
         except RpcError as error:
             if error.name != "not_found":
                 raise
-    return await app.chat(name, if_missing="fail", turns=turns)
+    return await app.chat(name, if_missing="fail", config=config, turns=turns)
 
 
 def _data_dir(options: Namespace) -> str | None:

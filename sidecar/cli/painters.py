@@ -7,21 +7,29 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Protocol, Self, TextIO
+from collections.abc import Callable, Iterator
+from typing import Literal, Protocol, Self, TextIO
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
-from sidecar_client import Event
+from sidecar_client import Event, Item
 
-from .blocks import Block, blocks, print_blocks, printable
+from .blocks import Block, blocks, printable
+from .calls import OUTPUT_LINES, PLAN_TOOL, call_lines, output_lines, plan_lines, title_of
+from .excerpts import Tail
 
 REFRESHES_PER_SECOND = 12
 """Fast enough to look continuous, slow enough for a terminal at the end of a slow line."""
 
 SETTLE_SECONDS = 1 / REFRESHES_PER_SECOND
 """How often finished blocks are looked for: the whole unfinished one is parsed each time."""
+
+MAX_RUNNING = 8
+"""Calls under way at once that are drawn, each with the end of its output; a screen has room for few."""
+
+Kind = Literal["text", "call", "plan"]
 
 
 class Painter(Protocol):
@@ -30,6 +38,11 @@ class Painter(Protocol):
     def __exit__(self, *exc_info: object) -> None: ...
 
     def take(self, event: Event) -> None: ...
+
+    def pause(self) -> None:
+        """Leave the screen to somebody else until `resume`."""
+
+    def resume(self) -> None: ...
 
 
 class PlainPainter:
@@ -55,50 +68,136 @@ class PlainPainter:
         elif event.type == "error":
             print(f"sidecar: {event.data.get('message', '')}; trying again", file=sys.stderr)
 
+    def pause(self) -> None:
+        """Questions are asked elsewhere: what is written here is written whole, piece by piece."""
+
+    def resume(self) -> None:
+        pass
+
     def _write(self, text: str) -> None:
         self._out.write(text)
         self._out.flush()
 
 
 class MarkdownPainter:
-    """Finished blocks are printed for good, into the scrollback; only the unfinished one is redrawn."""
+    """Finished blocks and calls are printed for good, into the scrollback; only what is unfinished is redrawn.
+
+    While it is paused nothing is drawn at all, so that somebody else can use the screen.
+    """
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._pending = ""
-        self._printed = False
+        self._last: Kind | None = None
+        self._held: list[tuple[Kind, RenderableType]] | None = None
         self._settled_at = 0.0
         self._waiting = Spinner("dots", Text("thinking", style="dim"))
+        self._running: dict[str, _Running] = {}
+        self._reasons: dict[str, str] = {}
+        self._live: Live | None = None
+        self._entered = False
+        self._handlers: dict[str, Callable[[Event], None]] = {
+            "message.started": self._message_started,
+            "message.delta": self._message_delta,
+            "command.result": self._command_result,
+            "tool.started": self._tool_started,
+            "tool.output": self._tool_output,
+            "tool.ended": self._tool_ended,
+            "plan.updated": self._plan_updated,
+            "permission.resolved": self._permission_resolved,
+            "error": self._error,
+        }
+
+    def __enter__(self) -> Self:
+        self._entered = True
+        self._start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._entered = False
+        self._stop()
+        self._settle(final=True)
+        for running in self._running.values():
+            self._print("call", Text.assemble(("● ", "dim"), title_of(running.item), (" –", "dim")))
+        self._running.clear()
+
+    def pause(self) -> None:
+        """Leave the screen as it is, with all that is known by now on it."""
+        self._settle(final=True)
+        self._stop()
+        self._held = []
+
+    def resume(self) -> None:
+        held, self._held = self._held or [], None
+        self._last = "call"  # what stands above is about one
+        for kind, what in held:
+            self._print(kind, what)
+        if self._entered:
+            self._start()
+
+    def take(self, event: Event) -> None:
+        handle = self._handlers.get(event.type)
+        if handle is not None:
+            handle(event)
+
+    def _message_started(self, event: Event) -> None:
+        self._settle(final=True)
+
+    def _message_delta(self, event: Event) -> None:
+        self._pending += printable(event.text)
+        self._settle()
+
+    def _command_result(self, event: Event) -> None:
+        self._pending += printable(event.text)
+        self._settle(final=True)
+
+    def _tool_started(self, event: Event) -> None:
+        self._settle(final=True)
+        if event.item is not None:
+            self._running[event.item.id] = _Running(event.item)
+
+    def _tool_output(self, event: Event) -> None:
+        running = self._running.get(str(event.data.get("itemId")))
+        if running is not None:
+            running.output.add(event.text)
+
+    def _tool_ended(self, event: Event) -> None:
+        if event.item is None:
+            return
+        running = self._running.pop(event.item.id, None)
+        why = self._reasons.pop(event.item.id, None)
+        if event.item.name == PLAN_TOOL and event.item.status == "completed":
+            return  # what it did is on the screen: the plan
+        self._print("call", Group(*call_lines(event.item, running.output if running else None, why)))
+
+    def _plan_updated(self, event: Event) -> None:
+        self._settle(final=True)
+        if event.item is not None:
+            self._print("plan", Group(*plan_lines(event.item)))
+
+    def _permission_resolved(self, event: Event) -> None:
+        if reason := denial(event):
+            self._reasons[str(event.data.get("itemId"))] = reason
+
+    def _error(self, event: Event) -> None:
+        self._waiting.update(text=Text(printable(f"retrying: {event.data.get('message', '')}"), style="dim"))
+
+    def _start(self) -> None:
         # Live asks the painter itself what to draw (`__rich__`), so that a block that is printed for good is
         # never drawn beside its last unfinished state.
         self._live = Live(
             self,
-            console=console,
+            console=self._console,
             refresh_per_second=REFRESHES_PER_SECOND,
             transient=True,
             vertical_overflow="crop",
         )
-
-    def __enter__(self) -> Self:
         self._live.start()
-        return self
 
-    def __exit__(self, *exc_info: object) -> None:
-        self._live.stop()
-        self._print(self._pending)
-        self._pending = ""
-
-    def take(self, event: Event) -> None:
-        if event.type == "message.started":
-            self._settle(final=True)
-        elif event.type == "message.delta":
-            self._pending += printable(event.text)
-            self._settle()
-        elif event.type == "tool.started" and event.item is not None:
-            self._settle(final=True)
-            self._wait_for(event.item.title or event.item.name or "working")
-        elif event.type == "error":
-            self._wait_for(f"retrying: {event.data.get('message', '')}")
+    def _stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
 
     def _settle(self, final: bool = False) -> None:
         """Print what can no longer change."""
@@ -109,21 +208,53 @@ class MarkdownPainter:
         finished, rest = (self._pending, "") if final else split_finished(self._pending)
         # The pending text changes first: printing draws what is unfinished below.
         self._pending = rest
-        self._print(finished)
+        for block in blocks(finished):
+            if block.strip():
+                self._print("text", Block(block))
 
-    def _wait_for(self, what: str) -> None:
-        self._waiting.update(text=Text(printable(what), style="dim"))
-
-    def _print(self, text: str) -> None:
-        self._printed = print_blocks(self._console, text, gap=self._printed)
+    def _print(self, kind: Kind, what: RenderableType) -> None:
+        """Print for good, with a blank line before it unless it is one more of several calls."""
+        if self._held is not None:
+            self._held.append((kind, what))
+            return
+        if self._last is not None and not (kind == self._last == "call"):
+            self._console.print()
+        self._last = kind
+        self._console.print(what)
 
     def __rich__(self) -> RenderableType:
-        text = self._pending
-        if not text.strip():
-            return self._waiting
+        parts = [self._unfinished()] if self._pending.strip() else list(self._calls())
+        parts = parts or [self._waiting]
+        flush = self._last is None or (self._last == "call" and self._running and not self._pending.strip())
+        return Group(*parts) if flush else Group(Text(), *parts)
+
+    def _unfinished(self) -> RenderableType:
         # Two lines less than the screen has: the gap, and the line that the cursor stands on.
-        block = Block(text, end_of=max(1, self._console.height - 2))
-        return Group(Text(), block) if self._printed else block
+        return Block(self._pending, end_of=max(1, self._console.height - 2))
+
+    def _calls(self) -> Iterator[RenderableType]:
+        for running in list(self._running.values())[:MAX_RUNNING]:
+            yield running.spinner
+            yield from output_lines(running.output)
+        if len(self._running) > MAX_RUNNING:
+            yield Text(f"… and {len(self._running) - MAX_RUNNING} more", "dim")
+
+
+class _Running:
+    """A call that has not ended."""
+
+    def __init__(self, item: Item) -> None:
+        self.item = item
+        self.output = Tail(OUTPUT_LINES)
+        self.spinner = Spinner("dots", Text(title_of(item)))
+
+
+def denial(event: Event) -> str | None:
+    """Why a call was denied without a person's word; None for everything else."""
+    data = event.data
+    if event.type != "permission.resolved" or not str(data.get("decision")).startswith("deny"):
+        return None
+    return None if data.get("by") == "user" else str(data.get("reason") or data.get("by") or "") or None
 
 
 def split_finished(text: str) -> tuple[str, str]:

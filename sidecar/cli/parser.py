@@ -10,6 +10,7 @@ from sidecar import __version__
 
 FRAMINGS = ("auto", "lines", "headers")
 FAKE_STYLES = ("openai", "openrouter", "vllm", "deepseek")
+MODES = ("ask", "accept-edits", "read-only", "auto")
 LOG_LEVELS = ("error", "warn", "info", "debug", "trace")
 
 _EPILOG = """\
@@ -26,16 +27,28 @@ Chat with the model. In a terminal: a conversation; Ctrl-C cancels the answer, C
 prompt leaves, /help lists the commands. With a question: one answer, as plain text when it goes into a file
 or a pipe. With a piped stdin and no question: each line is a prompt, answered in turn in one chat. With
 both, the piped text is put below the question.
+
+The model works in the folder that you are in: it reads files, changes them and runs commands, as --mode and the
+permission rules of the configuration allow. For the rest it asks you, when stdin is a terminal; otherwise it goes
+without, and stderr says so.
 """
 
 _CHAT_EXAMPLES = """\
 examples:
   sidecar chat
   sidecar chat --chat thesis --project ~/thesis
-  sidecar chat "Name three primes" > primes.txt
+  sidecar chat --mode accept-edits "Fix the failing test"
+  sidecar chat --no-project "Name three primes" > primes.txt
   git diff | sidecar chat "Review this change"
   sidecar chat < questions.txt
   sidecar chat "Hello" < /dev/null   in a script whose stdin stays open
+"""
+
+_PATCHES_EXAMPLES = """\
+examples:
+  sidecar patches thesis
+  sidecar patches thesis --export | git apply --check -R
+  sidecar patches thesis --export -o thesis.patch
 """
 
 _CONFIG_EXAMPLES = """\
@@ -78,6 +91,7 @@ def build_parser() -> ArgumentParser:
         _chat,
         _chats,
         _show,
+        _patches,
         _export,
         _import,
         _config,
@@ -123,7 +137,19 @@ def _chat(commands: Any) -> None:
     parser.add_argument("question", nargs="?", help="ask this, print the answer and leave")
     parser.add_argument("--chat", metavar="ID", help="the chat to go on with; a new one by default")
     parser.add_argument("--model", metavar="M", help="the model that answers, as provider:model")
-    parser.add_argument("--project", metavar="DIR", help="the folder that the chat is about")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--project", metavar="DIR", help="the folder that the chat works in; by default the one you are in"
+    )
+    where.add_argument(
+        "--no-project", action="store_true", help="no folder: the model has no files and runs no commands"
+    )
+    parser.add_argument(
+        "--mode",
+        choices=MODES,
+        help="what goes without asking: reading (ask), edits too (accept-edits), nothing that changes anything and"
+        " no leave for it (read-only), or everything but protected files (auto); by default what is configured",
+    )
     _add_common(parser)
 
 
@@ -138,6 +164,15 @@ def _show(commands: Any) -> None:
     parser = _add(commands, "show", "chats:show_chat", "print a chat")
     parser.add_argument("chat", metavar="CHAT", help="its id, or its session id as `sidecar chats` shows it")
     parser.add_argument("-n", "--turns", type=int, metavar="N", help="only the last N turns")
+    _add_common(parser)
+
+
+def _patches(commands: Any) -> None:
+    help = "list what tools changed in a chat, or write it as one patch"
+    parser = _add(commands, "patches", "patches:patches", help, epilog=_PATCHES_EXAMPLES)
+    parser.add_argument("chat", metavar="CHAT", help="its id, or its session id as `sidecar chats` shows it")
+    parser.add_argument("--export", action="store_true", help="write one patch that `git apply` takes")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write it here instead of to stdout")
     _add_common(parser)
 
 

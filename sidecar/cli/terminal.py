@@ -9,7 +9,7 @@ from typing import Literal
 
 from rich.text import Text
 from sidecar_client import Answer, RpcError, TurnFailed
-from sidecar_protocol.messages import Turn
+from sidecar_protocol.messages import CommandInfo, Turn
 
 from . import slash
 from .blocks import printable
@@ -28,7 +28,8 @@ class Terminal:
         self._line = line
         self._options = options
         self._console = line.console
-        self._editor = _line_editor()
+        self._known: list[CommandInfo] | None = None
+        self._editor = self._line_editor()
 
     def run(self) -> int:
         if self._options.chat is not None:
@@ -58,14 +59,19 @@ class Terminal:
             if command == "quit":
                 return False
             if command is None:
-                self._ask(lambda chat: chat.prompt(rest, commands="off"))
+                self._ask(lambda chat: chat.prompt(rest))
             else:
                 getattr(self, f"_do_{command}")(rest)
-        except slash.Unknown as error:
-            self._say(str(error), "red")
         except (RpcError, TurnFailed) as error:
-            self._say(f"error: {explain(error)}", "red")
+            self._say(self._explained(error), "red")
         return True
+
+    def _explained(self, error: RpcError | TurnFailed) -> str:
+        params = error.data.get("params") if isinstance(error, RpcError) else None
+        name = params.get("command") if isinstance(params, dict) else None
+        if isinstance(name, str):
+            return slash.unknown(name, self._commands())
+        return f"error: {explain(error)}"
 
     def _ask(self, make: Ask) -> None:
         self._console.print()
@@ -80,7 +86,7 @@ class Terminal:
             self._say("/retry here goes on, /retry begins anew", "dim")
 
     def _do_help(self, rest: str) -> None:
-        for line in slash.help_lines():
+        for line in slash.help_lines(self._commands()):
             self._say(line)
 
     def _do_new(self, rest: str) -> None:
@@ -107,7 +113,7 @@ class Terminal:
             config = self._line.call(lambda: self._line.chat.configure(model=rest))
             self._say(f"The model is {config.get('model', rest)}.", "dim")
             return
-        present = self._line.chat.opened.config.get("model")
+        present = self._line.call(self._line.chat.configure).get("model")
         models = self._line.call(self._line.app.models)
         usable = [model for model in models if model.available]
         width = max((len(model.id) for model in usable), default=0)
@@ -118,6 +124,11 @@ class Terminal:
             self._say(
                 f"{len(models) - len(usable)} more are not usable now; `sidecar providers` says why.", "dim"
             )
+
+    def _do_mode(self, rest: str) -> None:
+        changes = {"mode": rest} if rest else {}
+        config = self._line.call(lambda: self._line.chat.configure(**changes))
+        self._say(f"The mode is {config['mode']}.", "dim")
 
     def _resume(self) -> None:
         chat = self._line.chat
@@ -133,6 +144,13 @@ class Terminal:
         if self._editor is not None:
             self._editor.add_history(prompt_text(turn))
 
+    def _commands(self) -> list[CommandInfo]:
+        """What the sidecar obeys; the same as long as it runs."""
+        if self._known is None:
+            listed = self._line.call(self._line.app.call, "commands/list")
+            self._known = list(listed.items)
+        return self._known
+
     def _resume_command(self) -> str:
         where = getattr(self._options, "data_dir", None)
         folder = ["--data-dir", where] if where else []
@@ -141,14 +159,15 @@ class Terminal:
     def _say(self, text: str, style: str = "") -> None:
         self._console.print(Text(printable(text), style=style), soft_wrap=True)
 
-
-def _line_editor() -> ModuleType | None:
-    """`readline`, where there is one: importing it is what makes `input` edit lines and keep a history."""
-    try:
-        import readline
-    except ImportError:
-        return None
-    readline.set_completer_delims("")
-    readline.set_completer(slash.completer(readline.get_line_buffer))
-    readline.parse_and_bind("tab: complete")
-    return readline
+    def _line_editor(self) -> ModuleType | None:
+        """`readline`, where there is one: importing it is what makes `input` edit lines and keep a history."""
+        try:
+            import readline
+        except ImportError:
+            return None
+        readline.set_completer_delims("")
+        readline.set_completer(
+            slash.Completer(readline.get_line_buffer, self._commands, lambda: self._line.project)
+        )
+        readline.parse_and_bind("tab: complete")
+        return readline

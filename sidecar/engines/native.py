@@ -6,6 +6,7 @@ Knows no chat and no journal: what happens goes into a `Sink`, and what the user
 from __future__ import annotations
 
 import random
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import anyio
@@ -27,8 +28,8 @@ from ..providers.base import (
     ToolResult,
     UserMessage,
 )
-from ..tools.base import Outcome
-from ..tools.toolbox import Toolbox
+from ..tools.toolbox import Clerk, Result, Toolbox
+from .repeats import Repeats
 
 FIRST_WAIT_S = 0.5
 """Before the first retry; each later one waits twice as long, give or take a quarter."""
@@ -37,13 +38,26 @@ LONGEST_WAIT_S = 60.0
 """Nobody sits in front of a chat for longer; a provider that wants more is told about instead."""
 
 
+class Limits(msgspec.Struct, frozen=True):
+    """How far a turn may go: requests to the model, seconds, tokens in and out; None is no limit."""
+
+    steps: int
+    seconds: float | None = None
+    tokens: int | None = None
+
+
+Refit = Callable[[list[Message]], Awaitable[list[Message]]]
+
+
 class TurnRequest(msgspec.Struct, frozen=True):
     """What a turn starts from: the first request to the model, and how many may follow."""
 
     provider: Provider
     first: ModelRequest
-    max_steps: int
+    limits: Limits
     tools: Toolbox
+    refit: Refit | None = None
+    """Makes what is to be sent fit, before every request but the first."""
 
 
 class Sink(Protocol):
@@ -52,7 +66,10 @@ class Sink(Protocol):
     async def text(self, text: str) -> None: ...
     async def thought(self, text: str) -> None: ...
     async def tool_started(self, call: ToolCall, title: str, kind: str) -> None: ...
-    async def tool_ended(self, call: ToolCall, outcome: Outcome) -> None: ...
+    async def tool_ended(self, call: ToolCall, result: Result) -> None: ...
+    def clerk(self, call: ToolCall) -> Clerk: ...
+    async def limit_reached(self, limit: str) -> None: ...
+    def stopped(self) -> bool: ...
     async def step_ended(self, usage: TokenUsage) -> None: ...
     async def retrying(self, failure: ProviderFailed, attempt: int, wait: float) -> None: ...
     async def asking_again(self) -> None: ...
@@ -60,18 +77,48 @@ class Sink(Protocol):
 
 
 async def run(request: TurnRequest, sink: Sink) -> EndReason:
-    """Ask the model until it ends, the user adds nothing more, or the steps run out."""
+    """Ask the model until it ends, the user adds nothing more, or a limit is reached."""
     messages = list(request.first.messages)
-    for _ in range(request.max_steps):
+    repeats = Repeats()
+    meter = _Meter(request.limits, anyio.current_time())
+    while True:
         step, completion = await _ask(request, messages, sink)
         await sink.step_ended(completion.usage)
         messages.append(AssistantMessage("".join(step.texts), step.calls, completion.verbatim))
-        messages += await _run_tools(request.tools, step.calls, sink)
+        messages += await _run_tools(request.tools, step.calls, sink, repeats)
         steers = sink.take_steers()
         messages += steers
+        if sink.stopped():
+            return "cancelled"
         if completion.stop != "tool_calls" and not steers:
             return completion.stop
-    return "max_steps"
+        limit = meter.reached(completion.usage)
+        if limit:
+            await sink.limit_reached(limit)
+            return "max_tokens" if limit == "tokens" else "max_steps"
+        if request.refit:
+            messages = await request.refit(messages)
+
+
+class _Meter(msgspec.Struct):
+    """What a turn has used of its limits."""
+
+    limits: Limits
+    started: float
+    steps: int = 0
+    tokens: int = 0
+
+    def reached(self, usage: TokenUsage) -> str | None:
+        """The name of the limit that this step has reached."""
+        self.steps += 1
+        self.tokens += (usage.input or 0) + (usage.output or 0)
+        if self.steps >= self.limits.steps:
+            return "steps"
+        if self.limits.tokens is not None and self.tokens >= self.limits.tokens:
+            return "tokens"
+        if self.limits.seconds is not None and anyio.current_time() - self.started >= self.limits.seconds:
+            return "time"
+        return None
 
 
 async def _ask(request: TurnRequest, messages: list[Message], sink: Sink) -> tuple[_Step, Completion]:
@@ -103,29 +150,64 @@ def _wait(failure: ProviderFailed, attempt: int, retries: int) -> float | None:
     return wait if wait <= LONGEST_WAIT_S else None
 
 
-async def _run_tools(tools: Toolbox, calls: list[ToolCall], sink: Sink) -> list[ToolResult]:
-    """Run the calls of one step side by side; all that there are only read. The results are in the calls' order."""
-    outcomes: dict[str, Outcome] = {}
+async def _run_tools(tools: Toolbox, calls: list[ToolCall], sink: Sink, repeats: Repeats) -> list[ToolResult]:
+    """Run the calls of one step: those that only look side by side, the others alone. The results are in order."""
+    results: dict[str, Result] = {}
+    for group in _groups(tools, calls):
+        for call in group:
+            tool = tools.find(call.name)
+            title, kind = (tool.title(call.input), tool.kind) if tool else (call.name, "other")
+            await sink.tool_started(call, title, kind)
+        results |= await _run_group(tools, group, sink, repeats)
+        if sink.stopped():
+            break
+    outcomes = {id: result.outcome for id, result in results.items()}
+    return [
+        ToolResult(call.id, outcomes[call.id].text, outcomes[call.id].failed or outcomes[call.id].denied)
+        for call in calls
+        if call.id in outcomes
+    ]
+
+
+def _groups(tools: Toolbox, calls: list[ToolCall]) -> list[list[ToolCall]]:
+    """The calls in order, those that may run side by side together."""
+    groups: list[list[ToolCall]] = []
+    joins = False
+    for call in calls:
+        tool = tools.find(call.name)
+        alone = tool is not None and tool.alone
+        if joins and not alone:
+            groups[-1].append(call)
+        else:
+            groups.append([call])
+        joins = not alone
+    return groups
+
+
+async def _run_group(
+    tools: Toolbox, calls: list[ToolCall], sink: Sink, repeats: Repeats
+) -> dict[str, Result]:
+    results: dict[str, Result] = {}
     failures: list[Failure] = []
 
     async def run(call: ToolCall) -> None:
-        outcomes[call.id] = await tools.run(call)
+        result = repeats.refusal(call) or await tools.run(call, sink.clerk(call))
+        results[call.id] = result
+        tool = tools.find(call.name)
+        repeats.note(
+            call, result.outcome, changes=tool is not None and tool.kind in ("edit", "delete", "move")
+        )
         try:
-            await sink.tool_ended(call, outcomes[call.id])
+            await sink.tool_ended(call, result)
         except Failure as failure:
             failures.append(failure)
 
-    for call in calls:
-        tool = tools.find(call.name)
-        await sink.tool_started(
-            call, tool.title(call.input) if tool else call.name, tool.kind if tool else "other"
-        )
     async with anyio.create_task_group() as tasks:
         for call in calls:
             tasks.start_soon(run, call)
     if failures:
         raise failures[0]
-    return [ToolResult(call.id, outcomes[call.id].text, outcomes[call.id].failed) for call in calls]
+    return results
 
 
 class _Step(msgspec.Struct):

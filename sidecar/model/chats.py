@@ -47,6 +47,7 @@ class Chat(msgspec.Struct, frozen=True):
     model: str | None
     deleted: bool
     revision: int
+    open_files: list[dict[str, Any]] = []
 
 
 class Prompt(msgspec.Struct, frozen=True):

@@ -60,6 +60,7 @@ class Item(Value, kw_only=True, frozen=True):
     locations: list[dict[str, Any]] | None = None
     changes: list[dict[str, Any]] | None = None
     exit_code: int | None = None
+    entries: list[dict[str, Any]] | None = None
     error: dict[str, Any] | None = None
 
 
@@ -76,6 +77,18 @@ class Usage(Value, kw_only=True, frozen=True):
             output_tokens=_add(self.output_tokens, other.output_tokens),
             cached_tokens=_add(self.cached_tokens, other.cached_tokens),
         )
+
+
+class Kept(Value, kw_only=True, frozen=True):
+    """A block of context that entered a chat with a turn. A file stays as it was sent (`ref` is the text's blob,
+    `hash` and `source` the file's bytes); of other blocks a line stays (`stub`)."""
+
+    label: str
+    path: str | None = None
+    hash: str | None = None
+    source: str | None = None
+    ref: str | None = None
+    stub: str | None = None
 
 
 class Turn(Value, kw_only=True, frozen=True):
@@ -95,6 +108,8 @@ class Turn(Value, kw_only=True, frozen=True):
     usage: Usage | None = None
     ended_at: int | None = None
     hidden: bool = False
+    context: list[Kept] = []
+    """What was sent with its prompt, beside it; not for apps."""
 
 
 def _add(left: int | None, right: int | None) -> int | None:

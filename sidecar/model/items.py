@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from .content import Item
+from .content import Item, Kept
 from .events import DELTA_TYPES, StoredEvent, decode
 
 
@@ -27,6 +27,14 @@ def fold(events: Iterable[StoredEvent]) -> list[Item]:
         if id in items:
             _put_text(items[id], "".join(texts))
     return [msgspec.convert(item, Item) for item in items.values()]
+
+
+def context_of(events: Iterable[StoredEvent]) -> list[Kept]:
+    """What entered the chat with this turn's prompt: as its first request had it."""
+    for event in events:
+        if event.type == "context.assembled":
+            return msgspec.convert(decode(event.data).get("kept") or [], list[Kept])
+    return []
 
 
 def _put_text(item: dict[str, Any], text: str) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from .edit import write
 from .errors import SettingsConflict, SettingsError
 from .files import SettingsFile, project_file, user_file
-from .keys import KEYS, MEMORY, Key
+from .key import Key
+from .keys import KEYS, MEMORY
 from .layers import load, read_scope
 from .values import Log, Session, Settings, Store
 

@@ -8,21 +8,22 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from .keys import KEYS, Key
-from .providers import FIELDS
+from .key import Key
+from .keys import KEYS
+from .known import NAMED
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 BEGIN = "<!-- keys: written by `python -m sidecar.settings.document` -->\n"
 END = "<!-- end of keys -->\n"
-PROVIDERS_BEGIN = "<!-- providers: written by `python -m sidecar.settings.document` -->\n"
-PROVIDERS_END = "<!-- end of providers -->\n"
 _REACH = {"any": "yes", "trusted": "once trusted", "never": "no"}
 
 
 def renewed(page: str) -> str:
     """The page with the tables as they are now."""
     page = _put(page, BEGIN, table(), END)
-    return _put(page, PROVIDERS_BEGIN, providers_table(), PROVIDERS_END)
+    for name in NAMED:
+        page = _put(page, BEGIN.replace("keys", name), named_table(name), END.replace("keys", name))
+    return page
 
 
 def table() -> str:
@@ -32,8 +33,10 @@ def table() -> str:
     )
 
 
-def providers_table() -> str:
-    rows = [f"| `{f.name}` | {_default(f)} | {f.expected} | {f.doc} |\n" for f in FIELDS.values()]
+def named_table(name: str) -> str:
+    """The keys of the tables `[NAME.…]`."""
+    fields = NAMED[name].fields.values()
+    rows = [f"| `{f.name}` | {_default(f)} | {f.expected} | {f.doc} |\n" for f in fields]
     return "\n| key | default | value | |\n|---|---|---|---|\n" + "".join(rows) + "\n"
 
 
@@ -55,9 +58,14 @@ def _row(key: Key) -> str:
 
 
 def _default(key: Key) -> str:
-    if key.default is None:
+    default = key.default
+    if default is None:
         return key.shown or "none"
-    return f'`"{key.default}"`' if isinstance(key.default, str) else f"`{key.default:g}`"
+    if isinstance(default, bool | str):
+        return f'`"{default}"`' if isinstance(default, str) else f"`{str(default).lower()}`"
+    if isinstance(default, tuple):
+        return f"`{list(default)}`"
+    return f"`{default:g}`" if isinstance(default, float) else f"`{default}`"
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 
-from . import providers
+from . import known
 from .errors import SettingsError
 from .parsing import parse
 
@@ -35,7 +35,7 @@ class SettingsFile:
 
     def shown(self) -> dict[str, Any]:
         """The values with every secret masked."""
-        return {name: providers.shown(name, value) for name, value in self.values.items()}
+        return {name: known.shown(name, value) for name, value in self.values.items()}
 
 
 def user_file() -> str:

@@ -1,96 +1,44 @@
 """The table of settings: a key exists because it stands here. Loading, checking, writing and the page
-docs/configuration.md follow from it. Knows nothing of files, layers or the environment's values.
-
-This floor is imported before anything heavy: it goes without `typing`, `dataclasses` and `re` (5 ms each).
-"""
+docs/configuration.md follow from it. Knows nothing of files, layers or the environment's values."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from typing import Any, Literal
-
-    Kind = Literal["text", "path", "integer", "seconds"]
-    Reach = Literal["any", "trusted", "never"]
-    Value = str | int | float | dict[str, Any] | None
+from .key import Key, is_plain
+from .window_keys import COMPACTION, CONTEXT, RULES
 
 MEMORY = ":memory:"
 """The data folder that is none: everything is forgotten at exit."""
 
-TABLES = ("session", "log", "store")
+TABLES = (
+    "session",
+    "permissions",
+    "tools",
+    "open_files",
+    "patches",
+    "context",
+    "context.gates",
+    "compaction",
+    "rules",
+    "log",
+    "store",
+)
+
+EFFECTS = ("allow", "ask", "deny")
+"""What a permission rule does; each has its own list of rules, `permissions.EFFECT`."""
+
+_RULES = 'a list of rules, such as ["run(git log *)", "edit(src/**)"]'
+_TOOLS = 'a list of names of tools, such as ["read_file", "grep"]'
+_DAY_S = 24 * 60 * 60
+_KIB = 1024
+_MIB = 1024 * _KIB
 
 
-class Key:
-    """One setting.
-
-    `project` says whether a project's file may set it: always ("any"), once the user trusts the project
-    ("trusted"), or not at all ("never": what holds for the whole process, which serves many projects).
-    `files` is False for what only the environment and the command line may set.
-    """
-
-    __slots__ = (
-        "choices",
-        "default",
-        "doc",
-        "environment",
-        "files",
-        "high",
-        "kind",
-        "low",
-        "name",
-        "project",
-        "shown",
-    )
-
-    def __init__(
-        self,
-        name: str,
-        kind: Kind,
-        default: Value,
-        doc: str,
-        *,
-        choices: tuple[str, ...] = (),
-        low: int = 0,
-        high: int = 0,
-        project: Reach = "any",
-        environment: str | None = None,
-        files: bool = True,
-        shown: str | None = None,
-    ) -> None:
-        self.name = name
-        self.kind: Kind = kind
-        self.default = default
-        self.doc = doc
-        self.choices = choices
-        self.low = low
-        self.high = high
-        self.project: Reach = project
-        self.environment = environment
-        self.files = files
-        self.shown = shown
-
-    @property
-    def expected(self) -> str:
-        """What the value must be, in words."""
-        if self.choices:
-            return "one of " + ", ".join(f'"{choice}"' for choice in self.choices)
-        if self.kind == "integer":
-            return f"a whole number from {self.low} to {self.high}"
-        if self.kind == "seconds":
-            return f"a number of seconds from {self.low} to {self.high}"
-        return "a path" if self.kind == "path" else "text that is not empty"
-
-    def narrow(self, value: object) -> Value:
-        """The value as the program uses it, or None when it is not what is expected."""
-        if self.kind == "integer":
-            return value if type(value) is int and self.low <= value <= self.high else None
-        if self.kind == "seconds":
-            number = value if type(value) is int or type(value) is float else -1
-            return float(number) if self.low <= number <= self.high else None
-        if not isinstance(value, str) or not _is_text(value):
-            return None
-        return value if not self.choices or value in self.choices else None
+def is_rule(text: str) -> bool:
+    """Whether it has the shape of a rule, KIND(PATTERN) or "*". What it means is not known on this floor."""
+    kind, opening, rest = text.partition("(")
+    named = kind != "" and all("a" <= char <= "z" or char == "-" for char in kind)
+    shaped = named and opening != "" and rest.endswith(")") and rest[:-1].strip() != ""
+    return text == "*" or (shaped and is_plain(text))
 
 
 KEYS: dict[str, Key] = {
@@ -112,6 +60,14 @@ KEYS: dict[str, Key] = {
             "ask",
             "What runs unasked: edits in the project (accept-edits), all (auto); read-only denies changes.",
             choices=("ask", "accept-edits", "read-only", "auto"),
+            project="trusted",
+        ),
+        Key(
+            "sandbox",
+            "text",
+            "auto",
+            "Bubblewrap confines commands: where it works (auto), or else they do not run (require), or never (off).",
+            choices=("auto", "require", "off"),
             project="trusted",
         ),
         Key(
@@ -146,6 +102,102 @@ KEYS: dict[str, Key] = {
             high=10_000,
         ),
         Key(
+            "session.max_seconds",
+            "seconds",
+            0.0,
+            "How long one turn may take; 0 sets no limit.",
+            high=7 * _DAY_S,
+            project="trusted",
+        ),
+        Key(
+            "session.max_tokens",
+            "integer",
+            0,
+            "Tokens in and out of the model in one turn, at most; 0 sets no limit.",
+            high=1_000_000_000,
+            project="trusted",
+        ),
+        Key(
+            "permissions.allow",
+            "texts",
+            (),
+            "What runs without asking, unless another rule asks or denies.",
+            project="trusted",
+            words=_RULES,
+            each=is_rule,
+            adds=True,
+        ),
+        Key(
+            "permissions.ask",
+            "texts",
+            (),
+            "What is asked about even where the mode would not.",
+            words=_RULES,
+            each=is_rule,
+            adds=True,
+        ),
+        Key(
+            "permissions.deny",
+            "texts",
+            (),
+            "What never runs, whatever else allows it.",
+            words=_RULES,
+            each=is_rule,
+            adds=True,
+        ),
+        Key(
+            "permissions.expiry",
+            "seconds",
+            0.0,
+            "How long a question waits for its answer, and then counts as denied; 0 waits for ever.",
+            high=_DAY_S,
+        ),
+        Key(
+            "tools.allow",
+            "texts",
+            (),
+            "The only tools that there are, when it names any.",
+            project="trusted",
+            words=_TOOLS,
+        ),
+        Key("tools.deny", "texts", (), "Tools that there are not.", words=_TOOLS, adds=True),
+        Key(
+            "open_files.max_recent",
+            "integer",
+            25,
+            "Files that a chat has in view without a pin; the one not looked at for longest makes room.",
+            low=1,
+            high=1000,
+        ),
+        Key("open_files.max_pinned", "integer", 10, "Files that a chat has pinned, at most.", high=100),
+        Key(
+            "open_files.max_file_bytes",
+            "integer",
+            _MIB,
+            "A larger file in view is told as too large.",
+            low=_KIB,
+            high=64 * _MIB,
+        ),
+        Key(
+            "patches.max_entries",
+            "integer",
+            20,
+            "Recorded changes that the list of a chat's patches has, the newest.",
+            low=1,
+            high=1000,
+        ),
+        Key(
+            "patches.max_bytes",
+            "integer",
+            200 * _KIB,
+            "Of a longer diff, so much is shown; the change itself is kept whole.",
+            low=_KIB,
+            high=16 * _MIB,
+        ),
+        *CONTEXT,
+        *COMPACTION,
+        *RULES,
+        Key(
             "log.level",
             "text",
             "warn",
@@ -174,24 +226,3 @@ KEYS: dict[str, Key] = {
         ),
     )
 }
-
-
-def meant(name: str, candidates: Collection[str]) -> str | None:
-    """What `name` was probably meant to be, as a question for a hint."""
-    from difflib import get_close_matches
-
-    # Whoever wrote the file also chose how long the name is, and difflib takes quadratic time.
-    table, _, last = name.rpartition(".")
-    nearby_wins = sorted(candidates, key=lambda candidate: candidate.rpartition(".")[0] == table)
-    by_last = {candidate.rpartition(".")[2]: candidate for candidate in nearby_wins}
-    close = [f"`{by_last[found]}`" for found in get_close_matches(last[:64], by_last, 2)]
-    return f"Did you mean {' or '.join(close)}?" if close else None
-
-
-def _is_text(value: str) -> bool:
-    """Whether it can be a name, a path and a JSON string: not blank, no NUL, no half of a surrogate pair."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return value.strip() != "" and "\0" not in value

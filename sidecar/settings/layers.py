@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import os
 
-from . import files, providers
+from . import files, known
 from .errors import SettingsError
-from .keys import KEYS, MEMORY, Key
+from .keys import EFFECTS, KEYS, MEMORY
 from .parsing import unexpected, unknown
 from .values import Settings
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .files import Scope, SettingsFile
-    from .keys import Value
-    from .values import Layer
+    from .key import Key, Value
+    from .values import Layer, Rule
 
 CONFIG_VARIABLE = "SIDECAR_CONFIG"
 
@@ -48,7 +48,9 @@ def load(
     _lay_given(layers, command_line or {}, "command line")
     if layers["store.data_dir"][0] is None:
         layers["store.data_dir"] = (files.default_data_dir(), "default")
-    return Settings(layers, _version(user, own, named), tuple(withheld.values()))
+    rules = [*_rules(user, "user"), *_rules(named, "user"), *_rules(own, "project", withheld)]
+    warnings = tuple(dict.fromkeys(withheld.values()))
+    return Settings(layers, _version(user, own, named), warnings, tuple(rules))
 
 
 def read_scope(scope: Scope, project: str | None = None) -> SettingsFile:
@@ -70,12 +72,14 @@ def _named_file(path: str | None) -> SettingsFile | None:
 def _withheld(own: SettingsFile) -> dict[str, str]:
     """What an untrusted project's file may not set, and the warning for each."""
     names = [name for name, value in own.values.items() if _wants_trust(name, value)]
-    return {name: f"{own.path}: `{name}` is left aside until the project is trusted" for name in names}
+    return {
+        name: f"{own.path}: `{known.unit(name)}` is left aside until the project is trusted" for name in names
+    }
 
 
 def _wants_trust(name: str, value: object) -> bool:
     """Whether a setting lets a project run code: by its key, or as a model that lies in a file of its own."""
-    key = providers.find(name)
+    key = known.find(name)
     by_file = name == "model" and str(value).startswith(("local:", "scripted:"))
     return by_file or (key is not None and key.project == "trusted")
 
@@ -89,10 +93,38 @@ def _lay(
     if file is not None:
         folder = os.path.dirname(file.path)
         given = {name: value for name, value in file.values.items() if name not in withheld}
+        _drop_replaced(layers, given)
         for name, value in given.items():
-            key = providers.find(name)
+            key = known.find(name)
             assert key, name  # the file was checked when it was read
-            layers[name] = (_settled(key, value, folder), layer)
+            settled = _settled(key, value, folder)
+            layers[name] = (_added(layers[name][0], settled) if key.adds else settled, layer)
+
+
+def _drop_replaced(layers: dict[str, tuple[Value, Layer]], given: Mapping[str, Any]) -> None:
+    """Forget the tables that these take the place of, or another server would get the secrets of one."""
+    units = {unit for name in given if (unit := known.unit(name)) != name}
+    for name in [name for name in layers if known.unit(name) in units]:
+        del layers[name]
+
+
+def _added(before: Value, more: Value) -> Value:
+    assert isinstance(before, tuple)
+    assert isinstance(more, tuple)
+    return (*before, *more)
+
+
+def _rules(file: SettingsFile | None, scope: Scope, withheld: Mapping[str, str] | None = None) -> list[Rule]:
+    """The permission rules of one file, each with where it stands."""
+    if file is None:
+        return []
+    keys = {effect: f"permissions.{effect}" for effect in EFFECTS}
+    return [
+        (scope, effect, text, file.path)
+        for effect, key in keys.items()
+        if key not in (withheld or {})
+        for text in file.values.get(key, ())
+    ]
 
 
 def _variables(environ: Mapping[str, str]) -> dict[str, str]:
@@ -122,9 +154,13 @@ def _checked(name: str, value: object, layer: Layer) -> Key:
 
 def _settled(key: Key, value: Any, folder: str) -> Value:
     """The value as the program uses it: a path is absolute, seen from its file's folder."""
-    if key.kind != "path" or value == MEMORY:
-        return key.narrow(value)
-    return os.path.abspath(os.path.join(folder, os.path.expanduser(value)))
+    if key.kind == "paths":
+        return tuple(_absolute(one, folder) for one in value)
+    return _absolute(value, folder) if key.kind == "path" and value != MEMORY else key.narrow(value)
+
+
+def _absolute(path: str, folder: str) -> str:
+    return os.path.abspath(os.path.join(folder, os.path.expanduser(path)))
 
 
 def _version(*read: SettingsFile | None) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from . import providers
+from . import known
 from .errors import SettingsError
-from .keys import KEYS, TABLES, Key, meant
+from .key import Key, meant
+from .keys import KEYS, TABLES
+from .tables import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +23,8 @@ def parse(path: str, text: str, *, project: bool = False) -> dict[str, Any]:
         found = _flatten(tables)
         for name, value in found.items():
             check(name, value, project=project)
-        providers.check_types(tables.get(providers.TABLE, {}))
+        for named in known.NAMED.values():
+            named.check_whole(tables.get(named.table, {}))
     except SettingsError as error:
         error.path = path
         if error.key is not None:
@@ -47,7 +50,7 @@ def toml(path: str, text: str) -> dict[str, Any]:
 
 def check(name: str, value: object, *, project: bool = False) -> Key:
     """The key called `name`, when it may stand in a file with this value."""
-    key = providers.find(name)
+    key = known.find(name)
     if key is None or not key.files:
         raise unknown(name)
     if project and key.project == "never":
@@ -62,19 +65,22 @@ def check(name: str, value: object, *, project: bool = False) -> Key:
 
 
 def unknown(name: str) -> SettingsError:
-    if name.startswith(providers.TABLE + "."):
-        return providers.unknown(name)
+    table, _, rest = name.partition(".")
+    if rest and table in known.NAMED:
+        return known.NAMED[table].unknown(rest)
     keys = [key.name for key in KEYS.values() if key.files]
-    hint = (
-        meant(name, keys if "." in name else [*keys, *TABLES, providers.TABLE])
-        or "docs/configuration.md lists the keys"
-    )
+    tables = [found for found in (*TABLES, *known.NAMED) if "." in found or not rest]
+    hint = meant(name, [*keys, *tables]) or "docs/configuration.md lists the keys"
     return SettingsError(name, "there is no such setting", hint=hint)
 
 
 def unexpected(key: Key, value: object, name: str) -> SettingsError:
-    if isinstance(key, providers.Field) and key.quiet:
-        return providers.mistake(name, value) or SettingsError(name, f"expected {key.expected}")
+    if isinstance(key, Field) and key.quiet:
+        told = key.mistake(name, value) if key.mistake else None
+        return told or SettingsError(name, f"expected {key.expected}")
+    misfit = key.misfit(value) if key.is_list and isinstance(value, list) else None
+    if misfit is not None:
+        return SettingsError(name, f"expected {key.expected}, found {_shown(misfit[0])} in it")
     hint = meant(value, key.choices) if isinstance(value, str) else None
     return SettingsError(name, f"expected {key.expected}, found {_shown(value)}", hint=hint)
 
@@ -84,8 +90,8 @@ def _flatten(tables: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in tables.items():
         dotted = prefix + name
-        if dotted == providers.TABLE:
-            found.update(providers.flat(value))
+        if dotted in known.NAMED:
+            found.update(known.NAMED[dotted].flat(value))
             continue
         if "." in name or ((dotted in TABLES) != isinstance(value, dict) and dotted not in KEYS):
             raise _misplaced(dotted)

@@ -1,4 +1,4 @@
-"""The tables `[providers.NAME]`: their names, their keys, what fits, and what is never shown.
+"""The tables `[providers.NAME]`: their keys, what fits, and what is never shown.
 
 Knows no provider's address and no environment; like the whole floor it imports nothing heavy until a file is read.
 """
@@ -6,79 +6,34 @@ Knows no provider's address and no environment; like the whole floor it imports 
 from __future__ import annotations
 
 from .errors import SettingsError
-from .keys import KEYS, Key, meant
+from .key import meant
+from .tables import (
+    DIGITS,
+    LETTERS,
+    MASK,
+    MAX_KEY_LENGTH,
+    Field,
+    Tables,
+    are_headers,
+    is_address,
+    mask_each,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+    from collections.abc import Mapping
 
-    from .keys import Kind, Value
-
-TABLE = "providers"
 TYPES = ("openai", "openai-responses", "anthropic", "gemini", "ollama", "local")
 """The interfaces that are spoken; each is also the name of a provider that is there without a table."""
 
 FIXED = ("echo", "scripted")
 """Providers that have nothing to set."""
 
-MASK = "(set)"
-"""What is shown in a secret's place. It is refused as a value, so that nobody writes back what was shown."""
-
-MAX_KEY_LENGTH = 8192
-"""Longer than any token that is in use; what is longer is a file that was pasted by mistake."""
-
-MAX_URL_LENGTH = 2048
 MAX_TOKENS = 1_000_000_000
 
-_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-_DIGITS = frozenset("0123456789")
-_NAME = _LETTERS | _DIGITS | frozenset("_-")
-_VARIABLE = _LETTERS | _DIGITS | frozenset("_")
-_OURS = ("host", "content-length", "transfer-encoding", "connection")
-"""Headers that say where a request ends and who it is for: another value would cut it elsewhere."""
-
-_HEADER = _LETTERS | _DIGITS | frozenset("!#$%&'*+-.^_`|~")
+_VARIABLE = LETTERS | DIGITS | frozenset("_")
 _FACTS = ("window", "max_output", "prices")
 _PRICES = ("input", "output", "cached")
-
-
-class Field(Key):
-    """A key that every provider's table has. `quiet` ones are not repeated in an error: they may hold a secret."""
-
-    __slots__ = ("_fits", "_words", "quiet", "secret")
-
-    def __init__(
-        self,
-        name: str,
-        kind: Kind,
-        default: Value,
-        doc: str,
-        *,
-        words: str = "",
-        fits: Callable[[Any], bool] | None = None,
-        choices: tuple[str, ...] = (),
-        low: int = 0,
-        high: int = 0,
-        shown: str | None = None,
-        secret: bool = False,
-    ) -> None:
-        super().__init__(
-            name, kind, default, doc, choices=choices, low=low, high=high, project="never", shown=shown
-        )
-        self._words = words
-        self._fits = fits
-        self.secret = secret
-        self.quiet = fits is not None
-
-    @property
-    def expected(self) -> str:
-        return self._words or super().expected
-
-    def narrow(self, value: object) -> Value:
-        if self._fits is None:
-            return super().narrow(value)
-        return value if self._fits(value) else None  # type: ignore[return-value]
 
 
 def is_api_key(value: object) -> bool:
@@ -93,17 +48,17 @@ def is_api_key(value: object) -> bool:
 
 def is_base_url(value: object) -> bool:
     """Whether it is an http(s) address without user, password, query and fragment."""
-    if not isinstance(value, str) or len(value) > MAX_URL_LENGTH:
-        return False
-    if not all("!" <= char <= "~" for char in value) or any(char in value for char in "?#@\\"):
-        return False
-    from urllib.parse import urlsplit
+    return is_address(value) and not any(char in str(value) for char in "?#@")
 
-    try:
-        parts = urlsplit(value)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
+
+def _of_a_type(name: str, table: Mapping[str, object]) -> SettingsError | None:
+    """A provider whose name is no type must say which it is of."""
+    if name in TYPES or "type" in table:
+        return None
+    choices = ", ".join(f'"{choice}"' for choice in TYPES)
+    return SettingsError(
+        f"providers.{name}", "`type` is missing", hint=f"Set it in the same file to one of {choices}"
+    )
 
 
 def _is_variable(value: object) -> bool:
@@ -111,24 +66,7 @@ def _is_variable(value: object) -> bool:
         isinstance(value, str)
         and 0 < len(value) <= 128
         and _VARIABLE.issuperset(value)
-        and value[0] not in _DIGITS
-    )
-
-
-def _are_headers(value: object) -> bool:
-    return isinstance(value, dict) and all(_is_header(name, text) for name, text in value.items())
-
-
-def _is_header(name: str, text: object) -> bool:
-    return (
-        name != ""
-        and _HEADER.issuperset(name)
-        and name.lower() not in _OURS
-        and isinstance(text, str)
-        and text == text.strip()
-        and len(text) <= MAX_KEY_LENGTH
-        and text != MASK
-        and all(" " <= char <= "~" for char in text)
+        and value[0] not in DIGITS
     )
 
 
@@ -136,9 +74,19 @@ def _are_models(value: object) -> bool:
     return isinstance(value, dict) and _mistaken_model(value) is None
 
 
-FIELDS: dict[str, Field] = {
-    field.name: field
-    for field in (
+def _mistake(name: str, value: object) -> SettingsError | None:
+    """What exactly is wrong within a table of models."""
+    found = _mistaken_model(value) if isinstance(value, dict) else None
+    if found is None:
+        return None
+    path, message, hint = found
+    return SettingsError(name, f"{path[0]!r:.80}: {message}", hint=hint, names=(*name.split(".", 2), *path))
+
+
+PROVIDERS = Tables(
+    "providers",
+    "provider",
+    (
         Field(
             "type",
             "text",
@@ -172,7 +120,7 @@ FIELDS: dict[str, Field] = {
             "The key itself, where the environment has none. The keyring is the better place. Never shown.",
             words="a key: visible ASCII characters without blanks",
             fits=is_api_key,
-            secret=True,
+            masked=lambda _: MASK,
         ),
         Field(
             "headers",
@@ -180,8 +128,8 @@ FIELDS: dict[str, Field] = {
             None,
             "Headers to send with every request. Their values are never shown.",
             words="a table of header names and their text",
-            fits=_are_headers,
-            secret=True,
+            fits=are_headers,
+            masked=mask_each,
         ),
         Field(
             "timeout",
@@ -199,99 +147,13 @@ FIELDS: dict[str, Field] = {
             "What is known of models: tokens, and US dollars a million tokens.",
             words='a table of models, such as {"qwen3" = {window = 32768, max_output = 8192, prices = {input = 0.1}}}',
             fits=_are_models,
+            mistake=_mistake,
         ),
-    )
-}
-
-
-def find(name: str) -> Key | None:
-    """The key with this dotted name, of the table of keys or of a provider's table."""
-    table, _, rest = name.partition(".")
-    if table != TABLE:
-        return KEYS.get(name)
-    provider, _, field = rest.partition(".")
-    return FIELDS.get(field) if is_name(provider) else None
-
-
-def is_name(name: str) -> bool:
-    return 0 < len(name) <= 64 and _NAME.issuperset(name) and name not in FIXED
-
-
-def flat(tables: object) -> dict[str, Any]:
-    """The providers' tables as values by dotted key. Raises for what is no table, and for a name that none has."""
-    found: dict[str, Any] = {}
-    if not isinstance(tables, dict):
-        raise SettingsError(TABLE, f"expected the table [{TABLE}], found a value")
-    for name, table in tables.items():
-        dotted = f"{TABLE}.{name}"
-        if not is_name(name):
-            raise _misnamed(name)
-        if not isinstance(table, dict):
-            raise SettingsError(dotted, f"expected the table [{dotted}], found a value")
-        found.update({f"{dotted}.{field}": value for field, value in table.items()})
-    return found
-
-
-def check_types(tables: Mapping[str, Mapping[str, object]]) -> None:
-    """A provider whose name is no type must say which it is of."""
-    for name, table in tables.items():
-        if name not in TYPES and "type" not in table:
-            choices = ", ".join(f'"{choice}"' for choice in TYPES)
-            raise SettingsError(
-                f"{TABLE}.{name}", "`type` is missing", hint=f"Set it in the same file to one of {choices}"
-            )
-
-
-def unknown(name: str) -> SettingsError:
-    """There is no such key in a provider's table."""
-    provider, _, field = name.partition(".")[2].partition(".")
-    if not is_name(provider):
-        return _misnamed(provider)
-    hint = meant(field, list(FIELDS)) if field else None
-    keys = ", ".join(f"`{key}`" for key in FIELDS)
-    names = (TABLE, provider, field) if field else None
-    return SettingsError(
-        name, "there is no such setting", hint=hint or f"[{TABLE}.{provider}] has {keys}", names=names
-    )
-
-
-def mistake(name: str, value: object) -> SettingsError | None:
-    """What exactly is wrong within a table of models; None when `name` is no such table."""
-    if not name.endswith(".models") or not isinstance(value, dict):
-        return None
-    found = _mistaken_model(value)
-    if found is None:
-        return None
-    path, message, hint = found
-    return SettingsError(name, f"{path[0]!r:.80}: {message}", hint=hint, names=(*name.split(".", 2), *path))
-
-
-def shown(name: str, value: Any) -> Any:
-    """The value as anybody may see it."""
-    key = find(name)
-    if not isinstance(key, Field) or not key.secret or value is None:
-        return value
-    return dict.fromkeys(value, MASK) if isinstance(value, dict) else MASK
-
-
-def by_name(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The providers' values by name and key, out of all values by dotted key."""
-    found: dict[str, dict[str, Any]] = {}
-    for dotted, value in values.items():
-        if dotted.startswith(TABLE + "."):
-            _, name, field = dotted.split(".", 2)
-            found.setdefault(name, {})[field] = value
-    return found
-
-
-def _misnamed(name: str) -> SettingsError:
-    if name in FIXED:
-        return SettingsError(f"{TABLE}.{name}", "this provider has nothing to set")
-    return SettingsError(
-        f"{TABLE}.{name}",
-        "a provider's name has 1 to 64 letters, digits, `_` and `-`",
-        names=(TABLE, name),
-    )
+    ),
+    _of_a_type,
+    project="never",
+    fixed=FIXED,
+)
 
 
 def _mistaken_model(models: dict[str, object]) -> tuple[tuple[str, ...], str, str | None] | None:

@@ -5,18 +5,22 @@
 
 from __future__ import annotations
 
-from . import providers
+from . import known, mcp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Literal, NoReturn
 
-    from .keys import Value
+    from .files import Scope
+    from .key import Value
 
+    Rule = tuple[Scope, str, str, str]
     Layer = Literal["default", "user", "project", "file", "environment", "command line"]
     Mode = Literal["ask", "accept-edits", "read-only", "auto"]
+    Sandbox = Literal["auto", "require", "off"]
     Level = Literal["error", "warn", "info", "debug", "trace"]
+    Gate = Literal["auto", "always", "never"]
 
 
 class Group:
@@ -25,7 +29,7 @@ class Group:
     __slots__: tuple[str, ...] = ()
     prefix = ""
 
-    def __init__(self, values: Mapping[str, Value]) -> None:
+    def __init__(self, values: Mapping[str, object]) -> None:
         for name in self.__slots__:
             object.__setattr__(self, name, values[self.prefix + name])
 
@@ -43,10 +47,102 @@ class Group:
 
 
 class Session(Group):
-    __slots__ = ("max_steps", "retention_days")
+    __slots__ = ("max_seconds", "max_steps", "max_tokens", "retention_days")
     prefix = "session."
     retention_days: int
     max_steps: int
+    max_seconds: float
+    max_tokens: int
+
+
+class Permissions(Group):
+    """All rules together; `Settings.permission_rules` tells whose each is."""
+
+    __slots__ = ("allow", "ask", "deny", "expiry")
+    prefix = "permissions."
+    allow: tuple[str, ...]
+    ask: tuple[str, ...]
+    deny: tuple[str, ...]
+    expiry: float
+
+
+class Tools(Group):
+    __slots__ = ("allow", "deny")
+    prefix = "tools."
+    allow: tuple[str, ...]
+    deny: tuple[str, ...]
+
+
+class OpenFiles(Group):
+    __slots__ = ("max_file_bytes", "max_pinned", "max_recent")
+    prefix = "open_files."
+    max_recent: int
+    max_pinned: int
+    max_file_bytes: int
+
+
+class Patches(Group):
+    __slots__ = ("max_bytes", "max_entries")
+    prefix = "patches."
+    max_entries: int
+    max_bytes: int
+
+
+class Gates(Group):
+    __slots__ = ("git_diff", "open_files", "patches", "retrieval")
+    prefix = "context.gates."
+    open_files: Gate
+    patches: Gate
+    git_diff: Gate
+    retrieval: Gate
+
+
+class Context(Group):
+    """The most tokens that each kind of text may take."""
+
+    __slots__ = (
+        "diffs",
+        "gates",
+        "git_diff",
+        "open_files",
+        "output_reserve",
+        "per_file",
+        "retrieval",
+        "rules",
+    )
+    prefix = "context."
+    per_file: int
+    open_files: int
+    diffs: int
+    git_diff: int
+    retrieval: int
+    rules: int
+    output_reserve: int
+    gates: Gates
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        super().__init__({**values, "context.gates": Gates(values)})
+
+
+class Compaction(Group):
+    """Shares of the window, and turns."""
+
+    __slots__ = ("background", "blocking", "enabled", "keep_turns", "target")
+    prefix = "compaction."
+    enabled: bool
+    background: float
+    blocking: float
+    target: float
+    keep_turns: int
+
+
+class Rules(Group):
+    """Instruction rules; those about permissions are `Permissions`."""
+
+    __slots__ = ("enabled", "paths")
+    prefix = "rules."
+    enabled: bool
+    paths: tuple[str, ...]
 
 
 class Log(Group):
@@ -63,52 +159,92 @@ class Store(Group):
     busy_timeout: float
 
 
+GROUPS = (Session, Permissions, Tools, OpenFiles, Patches, Context, Compaction, Rules, Log, Store)
+
+
 class Settings(Group):
     """All settings. `version` changes with any file that was read; `warnings` tells what was left aside.
 
-    `providers` holds what the tables `[providers.NAME]` say, by name and key, with the secrets.
+    `providers` and `mcp` hold what the tables `[providers.NAME]` and `[mcp.NAME]` say, by name and key, with the
+    secrets.
     """
 
     __slots__ = (
         "_layers",
+        "_rules",
         "chat_id",
+        "compaction",
+        "context",
         "engine",
         "log",
+        "mcp",
         "mode",
         "model",
+        "open_files",
+        "patches",
+        "permissions",
         "providers",
+        "rules",
+        "sandbox",
         "session",
         "store",
         "titles",
+        "tools",
         "version",
         "warnings",
     )
     model: str | None
     engine: Literal["native"]
     mode: Mode
+    sandbox: Sandbox
     titles: Literal["words", "model"]
     chat_id: str | None
     session: Session
+    permissions: Permissions
+    tools: Tools
+    open_files: OpenFiles
+    patches: Patches
+    context: Context
+    compaction: Compaction
+    rules: Rules
     log: Log
     store: Store
     providers: Mapping[str, Mapping[str, Any]]
+    mcp: Mapping[str, Mapping[str, Any]]
     version: str
     warnings: tuple[str, ...]
     _layers: dict[str, tuple[Value, Layer]]
+    _rules: tuple[Rule, ...]
 
     def __init__(
-        self, layers: dict[str, tuple[Value, Layer]], version: str, warnings: tuple[str, ...] = ()
+        self,
+        layers: dict[str, tuple[Value, Layer]],
+        version: str,
+        warnings: tuple[str, ...] = (),
+        rules: tuple[Rule, ...] = (),
     ) -> None:
         values = {key: value for key, (value, _) in layers.items()}
-        groups: dict[str, object] = {"session": Session(values), "log": Log(values), "store": Store(values)}
-        groups["providers"] = providers.by_name(values)
-        fields = {**values, **groups, "_layers": layers, "version": version, "warnings": warnings}
+        held: dict[str, object] = {group.prefix[:-1]: group(values) for group in GROUPS}
+        held.update({name: tables.by_name(values) for name, tables in known.NAMED.items()})
+        held.update({"_layers": layers, "_rules": rules, "version": version, "warnings": warnings})
+        fields = {**values, **held}
         for name in self.__slots__:
             object.__setattr__(self, name, fields[name])
 
+    def permission_rules(self) -> tuple[Rule, ...]:
+        """The rules of every file that is in force: whose it is, its effect, its text, and the file it stands in.
+
+        They all hold, so that a project takes away nothing that the user denies.
+        """
+        return self._rules
+
+    def mcp_servers(self) -> list[dict[str, Any]]:
+        """The MCP servers, with their secrets, as a chat's `mcpServers` would name them."""
+        return mcp.entries(self.mcp)
+
     def values(self) -> dict[str, tuple[Value, Layer]]:
         """Every key with its value and its layer, in the table's order; secrets are masked."""
-        return {key: (providers.shown(key, value), layer) for key, (value, layer) in self._layers.items()}
+        return {key: (known.shown(key, value), layer) for key, (value, layer) in self._layers.items()}
 
     def __repr__(self) -> str:
         return f"Settings({self.values()!r})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 import msgspec
 
@@ -42,6 +43,14 @@ def read(db: Connection, id: str, offset: int, length: int) -> tuple[BlobInfo, b
         "SELECT substr(data, ?, ?) FROM blobs WHERE id = ?", (offset + 1, length, id)
     ).fetchone()
     return found, bytes(data or b"")
+
+
+def texts(db: Connection, ids: Sequence[str]) -> dict[str, str]:
+    """The blobs that are text, by id; those that are not there are left out."""
+    wanted = list(dict.fromkeys(ids))
+    marks = ", ".join("?" * len(wanted))
+    rows = db.execute(f"SELECT id, data FROM blobs WHERE id IN ({marks})", wanted) if wanted else ()
+    return {id: bytes(data).decode(errors="replace") for id, data in rows}
 
 
 def sweep(db: Connection, now: int) -> int:

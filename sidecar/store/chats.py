@@ -9,12 +9,28 @@ from ..model.chats import Chat, ChatKey, Hit, Page, Statistics
 from ..model.content import Usage
 from ..model.events import decode, encode
 from ..model.failures import Refused, invalid
+from . import recall
 from .projections import touch, usage_of
 from .sqlite import VERSION_INFO, Connection
 
 _COLUMNS = (
     "id, namespace, kind, key, session_id, epoch, last_seq, title, title_by, project_path, config, archived,"
-    " created_at, last_activity, turns, preview, state, head, queue_paused, usage, model, deleted, revision"
+    " created_at, last_activity, turns, preview, state, head, queue_paused, usage, model, deleted, revision,"
+    " open_files"
+)
+_OF_A_CHAT = (
+    "events",
+    "turns",
+    "prompts",
+    "messages",
+    "blob_uses",
+    "patches",
+    "requests",
+    "permission_rules",
+    "checkpoints",
+    "tool_uses",
+    "compactions",
+    "standing",
 )
 _QUALIFIED = ", ".join("c." + name.strip() for name in _COLUMNS.split(","))
 
@@ -62,11 +78,13 @@ def delete(db: Connection, chat: int) -> None:
         (chat,),
     )
     _forget_words(db)
-    for table in ("events", "turns", "prompts", "messages", "blob_uses"):
+    recall.forget(db)
+    for table in _OF_A_CHAT:
         db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
     db.execute(
         "UPDATE chats SET deleted = 1, title = NULL, title_by = NULL, preview = NULL, project_path = NULL,"
-        " config = '{}', usage = '{}', state = 'idle', head = NULL, queue_paused = 0, turns = 0 WHERE id = ?",
+        " config = '{}', usage = '{}', open_files = '[]', state = 'idle', head = NULL, queue_paused = 0, turns = 0"
+        " WHERE id = ?",
         (chat,),
     )
     touch(db, chat)
@@ -225,6 +243,7 @@ def _chat(row: tuple[Any, ...]) -> Chat:
         model,
         deleted,
         revision,
+        open_files,
     ) = rest
     return Chat(
         id=id,
@@ -247,4 +266,5 @@ def _chat(row: tuple[Any, ...]) -> Chat:
         model=model,
         deleted=bool(deleted),
         revision=revision,
+        open_files=decode(open_files),
     )

@@ -5,11 +5,12 @@ A handler gets an event's data as it was journalled, so importing or replaying a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..model.content import STATUS_OF_REASON, Usage
 from ..model.events import StoredEvent, decode, encode
+from . import compactions, work
 from .sqlite import Connection
 
 PREVIEW_CHARACTERS = 200
@@ -72,15 +73,13 @@ class Projection:
         id = data["promptId"]
         self._accepted[id] = (self._chat, id, data["turnId"], status, delivery, event.seq)
         item = data.get("item")
+        if data.get("standing"):
+            compactions.put_standing(self._db, self._chat, data["turnId"], data["standing"])
         if item:
             self._remember(event, item, "user")
             self._columns["preview"] = (item.get("text") or "")[:PREVIEW_CHARACTERS]
             self._columns["last_activity"] = event.ts
-            blobs = [block["blobId"] for block in item.get("content") or [] if block.get("blobId")]
-            self._db.executemany(
-                "INSERT OR IGNORE INTO blob_uses (chat, blob) VALUES (?, ?)",
-                [(self._chat, blob) for blob in blobs],
-            )
+            self._use_blobs(block.get("blobId") for block in item.get("content") or [])
 
     def _turn_started(self, event: StoredEvent, data: dict[str, Any]) -> None:
         assert event.turn_id is not None
@@ -139,9 +138,10 @@ class Projection:
         self._write_prompts()
         self._write_turns()
         self._columns["head"] = data["head"]
+        moves = [(1, turn) for turn in data["hidden"]] + [(0, turn) for turn in data.get("shown") or ()]
         self._db.executemany(
-            "UPDATE turns SET hidden = 1 WHERE chat = ? AND id = ?",
-            [(self._chat, turn) for turn in data["hidden"]],
+            "UPDATE turns SET hidden = ? WHERE chat = ? AND id = ?",
+            [(hidden, self._chat, turn) for hidden, turn in moves],
         )
 
     def _config_updated(self, event: StoredEvent, data: dict[str, Any]) -> None:
@@ -152,6 +152,77 @@ class Projection:
 
     def _queue_updated(self, event: StoredEvent, data: dict[str, Any]) -> None:
         self._columns["queue_paused"] = data["paused"]
+
+    def _command_result(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        self._db.execute(
+            "INSERT OR IGNORE INTO prompts (chat, id, turn, status, delivery, seq) VALUES (?, ?, '', 'command', '', ?)",
+            (self._chat, data["promptId"], event.seq),
+        )
+
+    def _tool_started(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        self._db.execute(
+            "INSERT INTO tool_uses (chat, name, count) VALUES (?, ?, 1)"
+            " ON CONFLICT (chat, name) DO UPDATE SET count = count + 1",
+            (self._chat, data["item"].get("name") or ""),
+        )
+
+    def _tool_moved(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        item = data["item"]
+        changes = item.get("changes") or ()
+        refs = [change.get(side) for change in changes for side in ("oldRef", "newRef")]
+        self._use_blobs([*refs, (item.get("output") or {}).get("ref")])
+
+    def _context_assembled(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        for kept in data.get("kept") or ():
+            self._use_blobs([kept.get("ref"), kept.get("source")])
+
+    def _compaction_ended(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        self._resolved(event, {"compactionId": data["compactionId"]})
+        if data["item"]["status"] == "completed":
+            compactions.put(self._db, self._chat, event.seq, data)
+
+    def _compaction_undone(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        compactions.undo(self._db, self._chat, data["compactionId"])
+
+    def _files_updated(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        self._columns["open_files"] = encode(data["files"])
+
+    def _patch_recorded(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        work.put_patch(self._db, self._chat, data)
+        self._use_blobs([data.get("oldRef"), data.get("newRef")])
+
+    def _patches_cleared(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        self._db.executemany(
+            "UPDATE patches SET cleared = 1 WHERE chat = ? AND id = ?",
+            [(self._chat, id) for id in data["ids"]],
+        )
+
+    def _requested(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        kind = event.type.partition(".")[0]
+        self._db.execute(
+            "INSERT OR IGNORE INTO requests (id, chat, kind, turn, data) VALUES (?, ?, ?, ?, ?)",
+            (data[f"{kind}Id"], self._chat, kind, event.turn_id or "", encode(data)),
+        )
+
+    def _resolved(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        kind = event.type.partition(".")[0]
+        self._db.execute(
+            "UPDATE requests SET outcome = ? WHERE id = ? AND chat = ?",
+            (encode(data), data[f"{kind}Id"], self._chat),
+        )
+
+    def _checkpoint_saved(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        self._db.execute(
+            "INSERT OR REPLACE INTO checkpoints (chat, name, head, seq, ts) VALUES (?, ?, ?, ?, ?)",
+            (self._chat, data["name"], data.get("head"), event.seq, event.ts),
+        )
+
+    def _use_blobs(self, ids: Iterable[str | None]) -> None:
+        """The chat needs these bytes for as long as it lives."""
+        self._db.executemany(
+            "INSERT OR IGNORE INTO blob_uses (chat, blob) VALUES (?, ?)",
+            [(self._chat, id) for id in ids if id],
+        )
 
     def _remember(self, event: StoredEvent, item: dict[str, Any], role: str) -> None:
         if text := item.get("text"):
@@ -231,4 +302,20 @@ _HANDLERS: dict[str, Callable[[Projection, StoredEvent, dict[str, Any]], None]] 
     "chat.rewound": Projection._chat_rewound,
     "config.updated": Projection._config_updated,
     "queue.updated": Projection._queue_updated,
+    "command.result": Projection._command_result,
+    "tool.started": Projection._tool_started,
+    "tool.updated": Projection._tool_moved,
+    "tool.ended": Projection._tool_moved,
+    "files.updated": Projection._files_updated,
+    "patch.recorded": Projection._patch_recorded,
+    "patches.cleared": Projection._patches_cleared,
+    "permission.requested": Projection._requested,
+    "permission.resolved": Projection._resolved,
+    "input.requested": Projection._requested,
+    "input.resolved": Projection._resolved,
+    "checkpoint.saved": Projection._checkpoint_saved,
+    "context.assembled": Projection._context_assembled,
+    "compaction.started": Projection._requested,
+    "compaction.ended": Projection._compaction_ended,
+    "compaction.undone": Projection._compaction_undone,
 }

@@ -16,12 +16,15 @@ from ..model.chats import Chat, ChatKey, Hit, Lease, Page, ProcessIdentity, Prom
 from ..model.content import Turn
 from ..model.events import NewEvent, StoredEvent
 from ..model.failures import Failure, Refused, StorageFailed
-from . import blobs, chats, journal, leases, opening, turns
+from ..model.recall import Pool, Terms
+from . import blobs, chats, compactions, journal, leases, opening, recall, turns, work
 from .blobs import BlobInfo
+from .compactions import Compaction
 from .database import Database
 from .projections import Projection
 from .sqlite import Connection
-from .turns import TurnPage
+from .turns import Node, TurnPage
+from .work import Checkpoint, LedgerEntry, RequestRecord, RuleRow
 
 
 class Stale(Failure):
@@ -39,12 +42,13 @@ class Appended(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """A chat as of one moment: its row, who may write, its newest turns, its queue."""
+    """A chat as of one moment: its row, who may write, its newest turns, its queue, what waits for a person."""
 
     chat: Chat
     lease: Lease | None
     page: TurnPage
     queue: list[Prompt]
+    pending: list[RequestRecord]
 
 
 class Store:
@@ -96,6 +100,25 @@ class Store:
             if found and not found.deleted:
                 return found, False
             return chats.create(db, key, project_path, config, _now()), True
+
+        return await self._db.write(job)
+
+    async def create_with(
+        self, key: ChatKey, project_path: str | None, config: dict[str, Any], events: Sequence[NewEvent]
+    ) -> Chat:
+        """A new chat with events that are in it from the start; Refused (already_exists) when there is one."""
+
+        def job(db: Connection) -> Chat:
+            found = chats.find(db, key.session_id)
+            if found and not found.deleted:
+                raise Refused(
+                    "already_exists",
+                    f"There is a chat {key.value[:80]!r} already",
+                    params={"field": "newChatId", "sessionId": key.session_id},
+                )
+            made = chats.create(db, key, project_path, config, _now())
+            _append(db, made.id, 0, events)
+            return chats.get(db, made.id)
 
         return await self._db.write(job)
 
@@ -218,7 +241,13 @@ class Store:
 
         def job(db: Connection) -> Snapshot:
             page = turns.newest(db, chat, turn_limit, max_bytes)
-            return Snapshot(chats.get(db, chat), leases.read(db, chat), page, turns.queue(db, chat))
+            return Snapshot(
+                chats.get(db, chat),
+                leases.read(db, chat),
+                page,
+                turns.queue(db, chat),
+                work.pending(db, chat),
+            )
 
         return await self._db.read(job)
 
@@ -245,6 +274,43 @@ class Store:
 
         return await self._db.read(job)
 
+    async def recent_turns(
+        self, chat: int, before: str | None, floor: int, limit: int, max_bytes: int
+    ) -> tuple[TurnPage, dict[str, str]]:
+        """The newest visible turns before the cursor and behind an ordinal, with the texts of what was sent along."""
+
+        def job(db: Connection) -> tuple[TurnPage, dict[str, str]]:
+            page = turns.before(db, chat, before, limit, max_bytes, floor)
+            refs = [kept.ref for turn in page.turns for kept in turn.context if kept.ref]
+            return page, blobs.texts(db, refs)
+
+        return await self._db.read(job)
+
+    async def recall(self, chat: int, terms: Terms) -> Pool:
+        """What of a chat's past has to do with these words."""
+        return await self._db.read(lambda db: recall.search(db, chat, terms))
+
+    async def compaction(self, chat: int) -> Compaction | None:
+        return await self._db.read(lambda db: compactions.current(db, chat))
+
+    async def compaction_was_undone(self, chat: int) -> bool:
+        return await self._db.read(lambda db: compactions.was_undone(db, chat))
+
+    async def calibration(self, model: str) -> float:
+        return await self._db.read(lambda db: compactions.calibration(db, model))
+
+    async def put_calibration(self, model: str, factor: float) -> None:
+        await self._db.write(lambda db: compactions.put_calibration(db, model, factor))
+
+    async def standing(self, chat: int) -> list[str]:
+        return await self._db.read(lambda db: compactions.standing(db, chat))
+
+    async def rule_figures(self, project: str | None) -> dict[str, Any]:
+        return await self._db.read(lambda db: compactions.rule_figures(db, project or ""))
+
+    async def put_rule_figures(self, project: str | None, figures: dict[str, Any]) -> None:
+        await self._db.write(lambda db: compactions.put_rule_figures(db, project or "", figures))
+
     async def all_turns(self, chat: int) -> tuple[Chat, list[Turn]]:
         return await self._db.read(lambda db: (chats.get(db, chat), turns.everything(db, chat)))
 
@@ -259,6 +325,9 @@ class Store:
     async def running_turn(self, chat: int) -> Turn | None:
         return await self._db.read(lambda db: turns.running(db, chat))
 
+    async def tree(self, chat: int) -> list[Node]:
+        return await self._db.read(lambda db: turns.tree(db, chat))
+
     async def visible_from(self, chat: int, turn: str) -> list[str]:
         return await self._db.read(lambda db: turns.visible_from(db, chat, turn))
 
@@ -268,6 +337,13 @@ class Store:
     async def put_blob(self, data: bytes, mime_type: str, name: str | None) -> BlobInfo:
         return await self._db.write(lambda db: blobs.put(db, data, mime_type, name, _now()))
 
+    async def put_blobs(self, all_data: Sequence[bytes], mime_type: str) -> list[BlobInfo]:
+        """Keep several in one commit."""
+        now = _now()
+        return await self._db.write(
+            lambda db: [blobs.put(db, data, mime_type, None, now) for data in all_data]
+        )
+
     async def blob_info(self, id: str) -> BlobInfo:
         return await self._db.read(lambda db: blobs.info(db, id))
 
@@ -276,6 +352,36 @@ class Store:
 
     async def sweep_blobs(self) -> int:
         return await self._db.write(lambda db: blobs.sweep(db, _now()))
+
+    async def patches(self, chat: int) -> list[LedgerEntry]:
+        return await self._db.read(lambda db: work.patches(db, chat))
+
+    async def open_files_at(self, chat: int, seq: int) -> list[dict[str, Any]]:
+        return await self._db.read(lambda db: work.open_files_at(db, chat, seq))
+
+    async def request(self, id: str) -> tuple[RequestRecord, Chat] | None:
+        """What was asked of a person, and in which chat."""
+
+        def job(db: Connection) -> tuple[RequestRecord, Chat] | None:
+            found = work.request(db, id)
+            return (found, chats.get(db, found.chat)) if found else None
+
+        return await self._db.read(job)
+
+    async def rules(self, chat: int | None, project: str | None) -> list[RuleRow]:
+        return await self._db.read(lambda db: work.rules(db, chat, project))
+
+    async def put_rule(self, rule: RuleRow, chat: int | None, project: str | None) -> None:
+        await self._db.write(lambda db: work.put_rule(db, rule, chat, project))
+
+    async def remove_rule(self, id: str) -> bool:
+        return await self._db.write(lambda db: work.remove_rule(db, id))
+
+    async def checkpoints(self, chat: int) -> list[Checkpoint]:
+        return await self._db.read(lambda db: work.checkpoints(db, chat))
+
+    async def tool_uses(self, chat: int | None) -> dict[str, int]:
+        return await self._db.read(lambda db: work.tool_uses(db, chat))
 
     async def trust(self, path: str, trusted: bool) -> None:
         query = "INSERT OR REPLACE INTO projects (path, trusted, changed_at) VALUES (?, ?, ?)"

@@ -10,7 +10,7 @@ from ..model.chats import Prompt, PromptRecord
 from ..model.content import Block, Turn
 from ..model.events import decode
 from ..model.failures import Refused, invalid
-from ..model.items import fold
+from ..model.items import context_of, fold
 from . import journal
 from .projections import usage_of
 from .sqlite import Connection
@@ -20,6 +20,17 @@ _COLUMNS = (
     " last_seq, hidden"
 )
 _blocks = msgspec.json.Decoder(list[Block]).decode
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A turn's place in the tree of a chat, and which part of the journal is its."""
+
+    id: str
+    parent: str | None
+    hidden: bool
+    status: str
+    first_seq: int
+    last_seq: int | None
 
 
 class TurnPage(msgspec.Struct, frozen=True):
@@ -34,12 +45,15 @@ def newest(db: Connection, chat: int, limit: int, max_bytes: int) -> TurnPage:
     return before(db, chat, None, limit, max_bytes)
 
 
-def before(db: Connection, chat: int, cursor: str | None, limit: int, max_bytes: int) -> TurnPage:
-    """The newest visible turns before the cursor."""
+def before(
+    db: Connection, chat: int, cursor: str | None, limit: int, max_bytes: int, floor: int = 0
+) -> TurnPage:
+    """The newest visible turns before the cursor, and behind the ordinal `floor`."""
     bound = _ordinal(cursor) if cursor is not None else 2**53
     rows = db.execute(
-        f"SELECT {_COLUMNS} FROM turns WHERE chat = ? AND hidden = 0 AND ordinal < ? ORDER BY ordinal DESC LIMIT ?",
-        (chat, bound, limit),
+        f"SELECT {_COLUMNS} FROM turns WHERE chat = ? AND hidden = 0 AND ordinal < ? AND ordinal > ?"
+        " ORDER BY ordinal DESC LIMIT ?",
+        (chat, bound, floor, limit),
     ).fetchall()
     return _page(db, chat, _within(db, chat, rows, max_bytes)[::-1])
 
@@ -93,6 +107,17 @@ def visible_from(db: Connection, chat: int, turn: str) -> list[str]:
         (chat, turn),
     )
     return [id for (id,) in rows]
+
+
+def tree(db: Connection, chat: int) -> list[Node]:
+    """All turns in the order in which they were started, hidden ones too."""
+    query = (
+        "SELECT id, parent, hidden, status, first_seq, last_seq FROM turns WHERE chat = ? ORDER BY ordinal"
+    )
+    return [
+        Node(id, parent, bool(hidden), status, first, last)
+        for id, parent, hidden, status, first, last in db.execute(query, (chat,))
+    ]
 
 
 def queue(db: Connection, chat: int) -> list[Prompt]:
@@ -173,10 +198,11 @@ def _turn(db: Connection, chat: int, row: tuple[Any, ...]) -> Turn:
         last,
         hidden,
     ) = row
+    events = journal.read_turn(db, chat, id, first, last)
     return Turn(
         id=id,
         prompt_id=prompt,
-        items=fold(journal.read_turn(db, chat, id, first, last)),
+        items=fold(events),
         status=status,
         model=model,
         engine=engine,
@@ -187,6 +213,7 @@ def _turn(db: Connection, chat: int, row: tuple[Any, ...]) -> Turn:
         usage=usage_of(decode(usage)) if usage else None,
         ended_at=ended,
         hidden=bool(hidden),
+        context=context_of(events),
     )
 
 

@@ -1,8 +1,14 @@
-"""The interface between the engine and a tool."""
+"""The interface between the engine and a tool: what a tool gets in hand, what it asks leave for, what it answers.
+
+A tool plans first and acts then. `prepare` looks and computes and changes nothing; what it wants to do stands in
+a `Need`, which a person or a rule may refuse. Files are not written by tools at all: a tool names the bytes
+before and after (`Edit`), and one place writes them.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -10,43 +16,143 @@ from ..providers.base import ToolSpec
 from ..workspace.paths import Workspace
 
 Kind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
+"""What a tool does, in the words of the contract; an app chooses its icon by it."""
+
+Leave = Literal["read", "edit", "run", "fetch", "mcp", "app-tool"]
+"""What leave is given or refused for."""
+
+T = TypeVar("T")
+
+
+class Edit(msgspec.Struct, frozen=True):
+    """A file's bytes before and after, where None is no file; `path` is relative to the project. `mode` are the
+    permission bits of a file that comes back."""
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+    mode: int | None = None
+
+
+class Need(msgspec.Struct, frozen=True):
+    """What a call wants to do: the path, command line, address or tool (`subject`), and the edits it has planned.
+
+    `folder` is where a command would run, relative to the project. `reads_only` is said of a foreign tool that
+    claims to change nothing.
+    """
+
+    kind: Leave
+    subject: str
+    edits: tuple[Edit, ...] = ()
+    folder: str | None = None
+    reads_only: bool = False
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a tool answers the model; `paths` are the files that it looked at, relative to the project."""
+    """What a tool answers the model.
+
+    `paths` are the files that it looked at, relative to the project; `seen` the sha256 of those whose bytes the
+    model now knows; `matched` those that a search found; `whole` the output in full, when `text` is a part.
+    """
 
     text: str
     failed: bool = False
+    denied: bool = False
     paths: tuple[str, ...] = ()
+    seen: dict[str, str] = {}
+    matched: tuple[str, ...] = ()
+    exit_code: int | None = None
+    whole: str | None = None
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """A call that could be carried out: the leave it needs, and how it is done once that is given."""
+
+    need: Need
+    run: Callable[[], Awaitable[Outcome]]
 
 
 class Wrong(Exception):
     """The model's call cannot be carried out; the words are for the model."""
 
 
-class Tool(Protocol):
-    """`run` blocks: it is called in a thread. `title` is what a user reads while it runs."""
+class Answer(msgspec.Struct, frozen=True):
+    """What a person answered to a question."""
 
-    spec: ToolSpec
-    kind: Kind
+    action: Literal["accept", "decline", "cancel"]
+    values: dict[str, Any] = {}
+
+
+class Hands(Protocol):
+    """What a tool may touch while one call of it runs."""
+
+    @property
+    def workspace(self) -> Workspace:
+        """The project's folders; Wrong when the chat has none."""
+
+    @property
+    def call_key(self) -> str:
+        """Names this call, in no other chat or turn; children carry it, so that none outlives it unnoticed."""
+
+    def seen(self, path: str) -> str | None:
+        """The sha256 of the file's bytes as the model last saw them; None when it has not."""
+
+    async def block(self, function: Callable[..., T], *args: Any) -> T:
+        """Run something that waits, in a thread that a cancelled turn leaves behind."""
+
+    async def show(self, text: str) -> None:
+        """Let the user watch: a piece of the output as it comes."""
+
+    async def ask(self, message: str, schema: dict[str, Any]) -> Answer | None:
+        """Ask the person a question, by a flat form; None when nobody can be asked."""
+
+    async def plan(self, entries: list[dict[str, Any]]) -> None:
+        """Show the model's plan."""
+
+    async def call_app(self, name: str, arguments: dict[str, Any], timeout_s: float) -> Outcome:
+        """Have the app carry out a call of a tool that it offers."""
+
+    async def unsaved(self, path: str) -> str | None:
+        """The unsaved text of a file that is open in the app's editor; None when there is none."""
+
+
+class Tool(Protocol):
+    """`title` is what a user reads while it runs; `alone` says that it may not run beside other calls."""
+
+    @property
+    def spec(self) -> ToolSpec: ...
+    @property
+    def kind(self) -> Kind: ...
+    @property
+    def alone(self) -> bool: ...
 
     def title(self, input: dict[str, Any]) -> str: ...
-    def run(self, input: dict[str, Any], workspace: Workspace) -> Outcome: ...
+    async def prepare(self, input: dict[str, Any], hands: Hands) -> Ready: ...
 
 
-def text(input: dict[str, Any], name: str, default: str | None = None) -> str:
-    """A text parameter of a call."""
+def text(input: dict[str, Any], name: str, default: str | None = None, *, empty: bool = False) -> str:
+    """A text parameter of a call; `empty` text is taken only where that means something."""
     value = input.get(name, default)
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or (not value and not empty):
         raise Wrong(f"`{name}` must be text.")
     return value
 
 
-def number(input: dict[str, Any], name: str, default: int) -> int:
-    """A whole number of a call, from 1."""
+def number(input: dict[str, Any], name: str, default: int, *, low: int = 1) -> int:
+    """A whole number of a call."""
     value = input.get(name)
     if value is None:
         return default
-    if type(value) is not int or value < 1:
-        raise Wrong(f"`{name}` must be a whole number from 1.")
+    if type(value) is not int or value < low:
+        raise Wrong(f"`{name}` must be a whole number from {low}.")
+    return value
+
+
+def flag(input: dict[str, Any], name: str) -> bool:
+    """A yes or no of a call; absent is no."""
+    value = input.get(name)
+    if value is None:
+        return False
+    if type(value) is not bool:
+        raise Wrong(f"`{name}` must be true or false.")
     return value

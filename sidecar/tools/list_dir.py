@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ..providers.base import ToolSpec
 from ..workspace.paths import Workspace
-from .base import Kind, Outcome, text
+from .base import Hands, Kind, Need, Outcome, Ready, text
 
 MAX_ENTRIES = 500
+"""Lines of one answer; who looks for something in a larger folder is served better by `glob`."""
 
 
 class ListDir:
     kind: Kind = "read"
+    alone = False
     spec = ToolSpec(
         "list_dir",
         "List a folder of the project: names, folders with a slash behind them, files with their size in bytes.",
@@ -27,13 +30,17 @@ class ListDir:
     def title(self, input: dict[str, Any]) -> str:
         return f"List {input.get('path', '.')}"
 
-    def run(self, input: dict[str, Any], workspace: Workspace) -> Outcome:
-        path = text(input, "path", ".")
-        entries = sorted(workspace.list_dir(path), key=lambda entry: entry.name)
-        shown = [
-            f"{entry.name}/" if entry.kind == "folder" else f"{entry.name}\t{entry.size}"
-            for entry in entries[:MAX_ENTRIES]
-        ]
-        if len(entries) > MAX_ENTRIES:
-            shown.append(f"… {len(entries) - MAX_ENTRIES} more")
-        return Outcome("\n".join(shown) or "(the folder is empty)", paths=(path,))
+    async def prepare(self, input: dict[str, Any], hands: Hands) -> Ready:
+        path = hands.workspace.resolve(text(input, "path", ".")).shown
+        return Ready(Need("read", path), partial(hands.block, _listed, hands.workspace, path))
+
+
+def _listed(workspace: Workspace, path: str) -> Outcome:
+    entries = workspace.list_dir(path)
+    shown = [
+        f"{entry.name}/" if entry.kind == "folder" else f"{entry.name}\t{entry.size}"
+        for entry in entries[:MAX_ENTRIES]
+    ]
+    if len(entries) > MAX_ENTRIES:
+        shown.append(f"… {len(entries) - MAX_ENTRIES} more")
+    return Outcome("\n".join(shown) or "(the folder is empty)", paths=(path,))

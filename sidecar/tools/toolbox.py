@@ -1,30 +1,61 @@
-"""The tools of one chat: which there are, and the one way in which any of them is run."""
+"""The tools of one turn: which there are, and the one way in which any of them is run.
+
+The way: the tool plans, a person or a rule gives leave, the planned edits are written, the tool acts. Whatever goes
+wrong is an answer for the model, never the end of the turn.
+"""
 
 from __future__ import annotations
 
 import logging
-from functools import partial
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
-import anyio.to_thread
+import msgspec
 
 from ..model.failures import Failure
 from ..providers.base import ToolCall, ToolSpec
-from ..workspace.paths import Workspace
-from .base import Outcome, Tool, Wrong
-from .list_dir import ListDir
-from .read_file import ReadFile
+from .base import Edit, Hands, Need, Outcome, Ready, Tool, Wrong
 
 logger = logging.getLogger(__name__)
 
+INLINE_CHARACTERS = 32 * 1024
+"""What the model is given of one output; the rest is kept, and named by a reference."""
+
+TAIL_CHARACTERS = 4 * 1024
+"""Of that, the end: a command's last lines say how it went."""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Whether a call may be carried out; `words` tell the model why not, or what the user adds."""
+
+    allowed: bool
+    words: str = ""
+
+
+class Clerk(Hands, Protocol):
+    """A tool's hands, and what is asked for around the call itself."""
+
+    async def leave(self, need: Need) -> Verdict:
+        """Leave to do it, by rule or by a person."""
+
+    async def carry_out(self, edits: Sequence[Edit]) -> None:
+        """Write the edits: all or none, each only over the bytes that it was planned for."""
+
+    async def keep(self, text: str) -> str:
+        """Keep an output that is too long to send, and return the reference to it."""
+
+
+class Result(msgspec.Struct, frozen=True):
+    """An outcome as the model and the user are shown it; `ref` leads to the whole."""
+
+    outcome: Outcome
+    ref: str | None = None
+
 
 class Toolbox:
-    """Without a workspace there are no tools: a chat without a project has no files."""
-
-    def __init__(self, workspace: Workspace | None, allow: list[str] | None, deny: list[str]) -> None:
-        self._workspace = workspace
-        tools: list[Tool] = [ListDir(), ReadFile()] if workspace else []
-        wanted = [tool for tool in tools if allow is None or tool.spec.name in allow]
-        self._tools = {tool.spec.name: tool for tool in wanted if tool.spec.name not in deny}
+    def __init__(self, tools: Iterable[Tool], deny: Sequence[str] = ()) -> None:
+        """`deny` names tools that are left out."""
+        self._tools = {tool.spec.name: tool for tool in tools if tool.spec.name not in deny}
 
     @property
     def specs(self) -> list[ToolSpec]:
@@ -34,22 +65,57 @@ class Toolbox:
     def find(self, name: str) -> Tool | None:
         return self._tools.get(name)
 
-    async def run(self, call: ToolCall) -> Outcome:
-        """Carry out a call. Whatever goes wrong is an answer for the model, never the end of the turn."""
-        tool = self._tools.get(call.name)
-        if call.problem or tool is None or self._workspace is None:
-            return Outcome(call.problem or f"There is no tool called {call.name!r}.", failed=True)
+    async def run(self, call: ToolCall, clerk: Clerk) -> Result:
+        """Carry out a call."""
         try:
-            run = partial(tool.run, call.input, self._workspace)
-            outcome = await anyio.to_thread.run_sync(run, abandon_on_cancel=True)
-            return Outcome(_clean(outcome.text), outcome.failed, tuple(map(_clean, outcome.paths)))
-        except Wrong as wrong:
-            return Outcome(_clean(str(wrong)), failed=True)
+            outcome = await self._outcome(call, clerk)
+            return await _bounded(outcome, clerk)
         except Failure as failure:
-            return Outcome(_clean(failure.message), failed=True)
+            return Result(Outcome(_clean(failure.message), failed=True))
         except Exception:
             logger.exception("a tool failed", extra={"tool": call.name})
-            return Outcome("The tool failed inside the sidecar.", failed=True)
+            return Result(Outcome("The tool failed inside the sidecar.", failed=True))
+
+    async def _outcome(self, call: ToolCall, clerk: Clerk) -> Outcome:
+        tool = self._tools.get(call.name)
+        if call.problem or tool is None:
+            return Outcome(call.problem or self._unknown(call.name), failed=True)
+        try:
+            ready = await tool.prepare(call.input, clerk)
+            verdict = await clerk.leave(ready.need)
+            if not verdict.allowed:
+                return Outcome(verdict.words, denied=True)
+            outcome = await _act(ready, clerk)
+            added = f"{outcome.text}\n\nThe user adds: {verdict.words}"
+            return msgspec.structs.replace(outcome, text=added) if verdict.words else outcome
+        except Wrong as wrong:
+            return Outcome(str(wrong), failed=True)
+
+    def _unknown(self, name: str) -> str:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name[:64], self._tools, n=1)
+        return f"There is no tool called {name[:64]!r}." + (f" Did you mean {near[0]}?" if near else "")
+
+
+async def _act(ready: Ready, clerk: Clerk) -> Outcome:
+    if ready.need.edits:
+        await clerk.carry_out(ready.need.edits)
+    return await ready.run()
+
+
+async def _bounded(outcome: Outcome, clerk: Clerk) -> Result:
+    """The outcome with well-formed text of a bounded length; what is longer is kept whole."""
+    text, whole = _clean(outcome.text), _clean(outcome.whole or "")
+    ref = None
+    if whole or len(text) > INLINE_CHARACTERS:
+        ref = await clerk.keep(whole or text)
+    if len(text) > INLINE_CHARACTERS:
+        head = INLINE_CHARACTERS - TAIL_CHARACTERS
+        hidden = len(text) - INLINE_CHARACTERS
+        text = f"{text[:head]}\n… {hidden} characters left out …\n{text[-TAIL_CHARACTERS:]}"
+    paths, matched = tuple(map(_clean, outcome.paths)), tuple(map(_clean, outcome.matched))
+    return Result(msgspec.structs.replace(outcome, text=text, whole=None, paths=paths, matched=matched), ref)
 
 
 def _clean(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -13,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 COMMAND = [sys.executable, "-m", "sidecar"]
 PATIENCE = 30.0
@@ -50,28 +52,44 @@ class Shell:
             check=False,
         )
 
+    def play(self, *replies: list[Any]) -> Shell:
+        """Have the model play these replies, prompt after prompt: each a list of texts, calls, calls at once, steps."""
+        script = self.folder / "script.json"
+        steps = [{"steps": [_step(each) for each in reply]} for reply in replies]
+        script.write_text(json.dumps({"replies": steps, "onExhausted": "echo"}))
+        self.env["SIDECAR_MODEL"] = f"scripted:{script}"
+        return self
+
     def output(self, *args: str, stdin: str | None = None) -> str:
         """What a command that succeeds prints."""
         done = self.run(*args, stdin=stdin)
         assert (done.returncode, done.stderr) == (0, ""), done
         return done.stdout
 
+    def items(self, chat: str, type: str = "tool") -> list[dict[str, Any]]:
+        """The items of this type in a chat, as they were kept."""
+        lines = [json.loads(line) for line in self.output("export", chat).splitlines()]
+        kept = [item for line in lines if "turn" in line for item in line["turn"]["items"]]
+        return [item for item in kept if item["type"] == type]
+
     @contextmanager
-    def terminal(self, *args: str) -> Iterator[Terminal]:
-        """The command on a terminal of its own."""
+    def terminal(self, *args: str, stdout: Path | None = None) -> Iterator[Terminal]:
+        """The command on a terminal of its own; what it prints may go to a file instead."""
         ours, theirs = pty.openpty()
         os.set_blocking(ours, False)
+        out = theirs if stdout is None else os.open(stdout, os.O_WRONLY | os.O_CREAT, 0o600)
         process = subprocess.Popen(
             [*COMMAND, *args],
             env=self.env | {"COLUMNS": "80", "LINES": "24"},
             cwd=self.folder,
             stdin=theirs,
-            stdout=theirs,
+            stdout=out,
             stderr=theirs,
             start_new_session=True,
             preexec_fn=_take_terminal,
         )
-        os.close(theirs)
+        for each in {theirs, out}:
+            os.close(each)
         try:
             yield Terminal(process, ours)
         finally:
@@ -81,7 +99,7 @@ class Shell:
 
 
 class Terminal:
-    """What a user sees and types. `seen` is all that was printed, without control sequences."""
+    """What a user sees and types. `raw` is all that was printed, `seen` the same without control sequences."""
 
     def __init__(self, process: subprocess.Popen[bytes], fd: int) -> None:
         self._process = process
@@ -90,8 +108,12 @@ class Terminal:
         self._mark = 0
 
     @property
+    def raw(self) -> str:
+        return self._raw.decode(errors="replace")
+
+    @property
     def seen(self) -> str:
-        return _CONTROL.sub("", self._raw.decode(errors="replace"))
+        return _CONTROL.sub("", self.raw)
 
     def type(self, text: str) -> None:
         os.write(self._fd, text.encode())
@@ -149,6 +171,19 @@ class Terminal:
             return False
         self._raw += data
         return bool(data)
+
+
+def call(name: str, **input: Any) -> dict[str, Any]:
+    """A call of a tool, for `Shell.play`."""
+    return {"name": name, "input": input}
+
+
+def _step(step: Any) -> dict[str, Any]:
+    if isinstance(step, str):
+        return {"text": step}
+    if isinstance(step, list):
+        return {"toolCalls": step}
+    return {"toolCall": step} if "name" in step else dict(step)
 
 
 def _take_terminal() -> None:

@@ -20,6 +20,10 @@ def event(type: str, **data: object) -> Event:
     return Event(session_id="s", chat_id=None, epoch="e", seq=1, ts=0, type=type, data=dict(data))
 
 
+def change(path: str, added: int, removed: int) -> dict[str, object]:
+    return {"path": path, "kind": "modify", "added": added, "removed": removed}
+
+
 def paint(painter: Painter, *texts: str) -> None:
     with painter:
         painter.take(event("message.started", item=None))
@@ -99,6 +103,84 @@ def test_control_sequences_in_an_answer_do_not_reach_the_terminal() -> None:
     paint(MarkdownPainter(console), "a\x1b]0;owned\x07b\x1b[2Jc\x9b3Jd")
     assert re.findall(r"\x1b\]0;|\x1b\[2J|\x07|\x9b", out.getvalue()) == []
     assert "owned" in out.getvalue()
+
+
+def test_a_cell_that_is_too_long_for_its_table_is_not_cut() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=30, height=20, legacy_windows=False)
+    paint(MarkdownPainter(console), f"| file | state |\n|---|---|\n| {'/long' * 12}/end.py | ok |\n")
+    assert "/end.py" in re.sub(r"\s", "", _settled(out.getvalue()).replace("ok", ""))
+
+
+def test_nothing_is_drawn_while_it_is_paused_and_nothing_is_lost() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=60, height=10, legacy_windows=False)
+    painter = MarkdownPainter(console)
+    with painter:
+        painter.take(event("message.delta", text="before"))
+        painter.pause()
+        assert "before" in _settled(out.getvalue())
+        drawn = out.getvalue()
+        painter.take(event("tool.started", item=tool("running")))
+        painter.take(event("message.delta", text="meanwhile"))
+        painter.take(event("tool.ended", item=tool("completed")))
+        assert out.getvalue() == drawn
+        painter.resume()
+    lines = [line.strip() for line in _settled(out.getvalue()).splitlines() if line.strip()]
+    assert lines == ["before", "● Read a.txt ✓", "meanwhile"]
+
+
+def test_a_turn_that_ends_while_it_is_paused_is_shown_after_that() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=60, height=10, legacy_windows=False)
+    painter = MarkdownPainter(console)
+    with painter:
+        painter.pause()
+        painter.take(event("message.delta", text="meanwhile"))
+    assert "meanwhile" not in out.getvalue()
+    painter.resume()
+    assert "meanwhile" in _settled(out.getvalue())
+    assert painter._live is None
+
+
+@pytest.mark.parametrize(
+    ("more", "shown"),
+    [
+        ({"status": "completed"}, "● Read a.txt ✓"),
+        ({"status": "failed", "output": {"text": "no\nmore"}}, "● Read a.txt ✗\n  no"),
+        ({"status": "failed", "kind": "execute", "exitCode": 2}, "● Read a.txt ✗ exit code 2"),
+        ({"status": "completed", "kind": "execute", "exitCode": 0}, "● Read a.txt ✓ exit code 0"),
+        ({"status": "cancelled"}, "● Read a.txt – cancelled"),
+        ({"status": "completed", "title": "two\nlines\x1b[2J"}, "● two␊lines␛[2J ✓"),
+        (
+            {"status": "completed", "changes": [change("a", 3, 1), change("b", 4, 0)]},
+            "● Read a.txt ✓ +7 -1 in 2 files",
+        ),
+    ],
+)
+def test_a_call_tells_how_it_ended(more: dict[str, object], shown: str) -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=60, height=10, legacy_windows=False)
+    with MarkdownPainter(console) as painter:
+        painter.take(event("tool.started", item=tool("running")))
+        painter.take(event("tool.ended", item={**tool("completed"), **more}))
+    assert _settled(out.getvalue()).strip() == shown
+
+
+def test_a_call_that_was_denied_without_asking_tells_why() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=60, height=10, legacy_windows=False)
+    with MarkdownPainter(console) as painter:
+        painter.take(event("tool.started", item=tool("running")))
+        resolved = {"decision": "deny_once", "by": "rule", "itemId": "i-1", "reason": "a rule denies it"}
+        painter.take(event("permission.resolved", **resolved))
+        painter.take(event("tool.ended", item=tool("denied")))
+    assert _settled(out.getvalue()).strip() == "● Read a.txt ✗ denied\n  a rule denies it"
+
+
+def tool(status: str) -> dict[str, object]:
+    about = {"id": "i-1", "turnId": "t", "type": "tool", "startedAt": 0, "name": "read_file", "kind": "read"}
+    return {**about, "title": "Read a.txt", "status": status}
 
 
 def _settled(raw: str) -> str:

@@ -22,7 +22,7 @@ def test_every_command_stands_in_the_help(capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(SystemExit):
         main(["--help"])
     words = capsys.readouterr().out.split()
-    commands = ["chat", "chats", "show", "export", "import", "config", "doctor", "schema", "serve"]
+    commands = ["chat", "chats", "show", "patches", "export", "import", "config", "doctor", "schema", "serve"]
     assert [name for name in commands if name not in words] == []
 
 
@@ -33,6 +33,9 @@ def test_every_command_stands_in_the_help(capsys: pytest.CaptureFixture[str]) ->
         (["show"], "the following arguments are required: CHAT"),
         (["serve", "--framing", "smoke"], "argument --framing: invalid choice: 'smoke'"),
         (["serve", "--log-level", "loud"], "argument --log-level: invalid choice: 'loud'"),
+        (["chat", "--mode", "wild"], "argument --mode: invalid choice: 'wild'"),
+        (["chat", "--project", ".", "--no-project"], "not allowed with argument --project"),
+        (["chat", "--yes"], "unrecognized arguments: --yes"),
         (["export", "x", "--format", "pdf"], "argument --format: invalid choice: 'pdf'"),
     ],
 )

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 import anyio
-from sidecar_client import Sidecar, SidecarDied
+from sidecar_client import Handlers, Sidecar, SidecarDied
 
 Json = dict[str, Any]
 
@@ -61,7 +61,8 @@ class Wire:
 
 
 class FakeSidecar:
-    """One chat's journal and everything that was asked. `silent` methods get no answer."""
+    """One chat's journal and everything that was asked. `silent` methods get no answer, those of `results` always the
+    same; `commands` are prompts that are answered by Markdown, or by None: not yet."""
 
     session = "sc-tab-7-bf133f99bd6e5d06"
 
@@ -72,9 +73,11 @@ class FakeSidecar:
         self.lives = 0
         self.snapshot_only = False
         self.asked: list[tuple[str, Json]] = []
-        self.refusals: list[Json] = []
+        self.replies: dict[int, Json] = {}
         self.silent: set[str] = set()
         self.errors: dict[str, Json] = {}
+        self.results: dict[str, Json] = {}
+        self.commands: dict[str, str | None] = {}
         self.prompts: dict[str, str] = {}
         self.queueing = False
         self.wire: Wire
@@ -100,14 +103,27 @@ class FakeSidecar:
     def take(self, message: Json) -> None:
         method, params = message.get("method", ""), message.get("params", {})
         self.asked.append((method, params))
-        if "error" in message:
-            self.refusals.append(message["error"])
+        if not method:
+            self.replies[message["id"]] = message
         elif "id" in message and method not in self.silent:
             self._answer(message["id"], method, params)
         if method == "exit":
             self.wire.cut()
         if method in self._seen:
             self._seen.pop(method).set()
+
+    def ask(self, id: int, method: str, params: Json) -> None:
+        """Ask the client something of the present turn; what it answers will be in `replies`."""
+        head = {"sessionId": self.session, "chatId": "tab-7", "turnId": "t1", "itemId": "i1"}
+        self.wire.put({"id": id, "method": method, "params": {**head, **params}})
+
+    async def reply(self, id: int) -> Json:
+        """Wait until the client has answered that request: its `result`, or its `error`."""
+        while id not in self.replies:
+            await self.asked_for("", len(self.calls("")) + 1)
+        message = self.replies[id]
+        answer: Json = message["result"] if "result" in message else message["error"]
+        return answer
 
     def record(self, type: str, data: Json, *, turn: str | None = None, start: int | None = None) -> Json:
         """Journal an event without sending it."""
@@ -152,9 +168,9 @@ class FakeSidecar:
     def _answer(self, id: int, method: str, params: Json) -> None:
         after: list[Callable[[], object]] = []
         do = getattr(self, "_do_" + method.replace("/", "_"), None)
-        result: Json = (
-            {"error": self.errors[method]} if method in self.errors else do(params, after) if do else {}
-        )
+        result = self.results.get(method) or (do(params, after) if do else {})
+        if method in self.errors:
+            result = {"error": self.errors[method]}
         self.wire.put({"id": id, **result} if "error" in result else {"id": id, "result": result})
         for action in after:
             action()
@@ -178,9 +194,10 @@ class FakeSidecar:
         elif isinstance(place, dict) and place["seq"] < self.last:
             replay = {"kind": "events", "from": place["seq"] + 1, "to": self.last}
             after += [partial(self.deliver, event) for event in self.journal if event["seq"] > place["seq"]]
-        return self._opened(status, replay)
+        return self.opened(status, replay)
 
-    def _opened(self, status: str, replay: Json) -> Json:
+    def opened(self, status: str, replay: Json) -> Json:
+        """The result of an open."""
         cursor = {"epoch": self.epoch, "seq": self.last}
         head = {"sessionId": self.session, "chatId": "tab-7", "key": {"kind": "chat", "value": "tab-7"}}
         place = {"epoch": self.epoch, "lastSeq": self.last, "asOf": cursor, "replay": replay}
@@ -196,7 +213,22 @@ class FakeSidecar:
             "openFiles": [],
         }
 
+    def _command(self, params: Json, after: list[Callable[[], object]]) -> Json:
+        prompt, text = params["promptId"], params["text"]
+        said = {
+            "promptId": prompt,
+            "command": text,
+            "data": {"command": text},
+            "markdown": self.commands[text],
+        }
+        if self.commands[text] is not None:
+            after.append(lambda: self.emit("command.result", said))
+        head = {"sessionId": self.session, "chatId": "tab-7", "epoch": self.epoch}
+        return {**head, "disposition": "command", "seq": self.last + 1}
+
     def _do_prompt_send(self, params: Json, after: list[Callable[[], object]]) -> Json:
+        if params.get("text") in self.commands:
+            return self._command(params, after)
         prompt = params["promptId"]
         known = prompt in self.prompts
         turn = self.prompts.setdefault(prompt, f"t{len(self.prompts) + 1}")
@@ -232,7 +264,7 @@ class FakeSidecar:
 
 
 @asynccontextmanager
-async def connected(fake: FakeSidecar) -> AsyncIterator[Sidecar]:
+async def connected(fake: FakeSidecar, handlers: Handlers | None = None) -> AsyncIterator[Sidecar]:
     with anyio.fail_after(10):
-        async with Sidecar.connect(fake.launch) as app:
+        async with Sidecar.connect(fake.launch, handlers=handlers) as app:
             yield app

@@ -15,7 +15,8 @@ async def test_initialize_says_who_watches() -> None:
     async with connected(fake) as app:
         assert app.server.server.name == "fake"
     (hello,) = fake.calls("initialize")
-    assert sorted(hello) == ["client", "processId", "protocol", "versions"]
+    assert sorted(hello) == ["capabilities", "client", "processId", "protocol", "versions"]
+    assert hello["capabilities"] == {}
 
 
 async def test_leaving_says_shutdown_and_exit() -> None:
@@ -81,14 +82,6 @@ async def test_notifications_of_a_later_version_are_ignored() -> None:
         events = chat.events()
         fake.emit("chat.painted", {"colour": "green"})
         assert (await anext(events)).type == "chat.painted"
-
-
-async def test_a_request_of_the_sidecar_is_refused_by_name() -> None:
-    fake = FakeSidecar()
-    async with connected(fake):
-        fake.wire.put({"id": 9, "method": "tool/call", "params": {}})
-        await fake.asked_for("")
-    assert [error["message"] for error in fake.refusals] == ["This client offers no tool/call"]
 
 
 async def test_cancelling_a_request_tells_the_sidecar() -> None:

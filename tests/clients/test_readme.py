@@ -1,7 +1,8 @@
-"""The example in the client's README runs as it stands."""
+"""The examples in the client's README run as they stand."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -11,16 +12,41 @@ from pathlib import Path
 README = Path(__file__).parents[2] / "clients" / "python" / "README.md"
 
 
-def test_the_example_streams_and_lists_its_turn(tmp_path: Path) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    env = os.environ | {
-        "SIDECAR_DATA_DIR": str(tmp_path / "data"),
-        "HOME": str(tmp_path),
-        "SIDECAR_MODEL": "echo:",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", example], env=env, capture_output=True, text=True, timeout=60, check=True
-    )
-    first, second = done.stdout.splitlines()
+def test_the_first_example_streams_and_lists_its_turn(tmp_path: Path) -> None:
+    first, second = _said(tmp_path, 0, "echo:").splitlines()
     assert first == "Hello there"
     assert second.endswith("completed ['user', 'message']")
+
+
+def test_the_second_example_answers_what_it_is_asked_and_undoes_what_was_done(tmp_path: Path) -> None:
+    write = {"path": "weather.txt", "content": "Sunny in Oslo\n"}
+    steps = [
+        {"toolCall": {"name": "weather", "input": {"city": "Oslo"}}},
+        {"toolCall": {"name": "write_file", "input": write}},
+        {"toolCall": {"name": "run_command", "input": {"command": "curl example.org"}}},
+        {"text": "It is in weather.txt."},
+    ]
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({"replies": [{"match": "weather", "steps": steps}]}))
+    said = _said(tmp_path, 1, f"scripted:{script}")
+    assert said.count("May I?") == 3
+    assert "+Sunny in Oslo" in said
+    assert "It is in weather.txt." in said
+    assert "weather.txt New file: 1 line" in said
+    assert not (tmp_path / "weather.txt").exists()
+
+
+def _said(folder: Path, number: int, model: str) -> str:
+    """What an example of the page prints, started in `folder`."""
+    example = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)[number]
+    env = os.environ | {"SIDECAR_DATA_DIR": str(folder / "data"), "HOME": str(folder), "SIDECAR_MODEL": model}
+    done = subprocess.run(
+        [sys.executable, "-c", example],
+        env=env,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return done.stdout

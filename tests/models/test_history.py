@@ -30,6 +30,10 @@ def rules(talk: Talk) -> list[str]:
     return [request.rule for request in talk.asked if request.rule]
 
 
+ALONE = {"compaction": {"enabled": False}, "gates": {"retrieval": "never"}}
+"""Nothing but the newest turns: neither a summary nor what was found again."""
+
+
 def manifests(talk: Talk, chat: str = "c") -> list[Json]:
     session = talk.sidecar.call("chat/open", chatId=chat)["sessionId"]
     return [event["data"] for event in talk.sidecar.events(session, "context.assembled")]
@@ -48,7 +52,7 @@ def vllm() -> Iterator[FakeProvider]:
 
 
 def test_only_the_newest_whole_turns_are_sent(talk: Talk) -> None:
-    talk.sidecar.call("chat/open", chatId="c", config={"window": 1000})
+    talk.sidecar.call("chat/open", chatId="c", config={"window": 1000, **ALONE})
     for number in range(14):
         tool = ' [[tool=look:{"at": "the window"}]]' if number % 3 == 0 else ""
         padding = "lorem ipsum " * (number % 5)
@@ -65,7 +69,9 @@ def test_only_the_newest_whole_turns_are_sent(talk: Talk) -> None:
 
 
 def test_what_was_assembled_adds_up(openai: Talk) -> None:
-    openai.sidecar.call("chat/open", chatId="c", config={"window": 1200, "instructions": "Be brief."})
+    openai.sidecar.call(
+        "chat/open", chatId="c", config={"window": 1200, "instructions": "Be brief.", **ALONE}
+    )
     for number in range(12):
         openai.ask(f"turn {number}; {'lorem ' * 20}[[say=fine]]")
 
@@ -201,30 +207,30 @@ def test_tools_of_an_imported_export_are_valid_whatever_their_ids(talk: Talk) ->
 
 
 def test_a_prompt_that_is_too_large_says_so_and_the_next_one_works(openai: Talk) -> None:
-    openai.sidecar.call("chat/open", chatId="c", config={"window": 1000})
+    openai.sidecar.call("chat/open", chatId="c", config={"window": 1000, **ALONE})
     openai.ask("turn 0; [[say=fine]]")
     error = openai.ask("lorem ipsum " * 1000)["error"]
     available = manifests(openai)[0]["budget"]
 
     assert (error["code"], error["data"]["action"]) == (-32014, "edit_prompt")
-    assert (error["data"]["needed"] > 4000, error["data"]["available"]) == (True, available)
+    assert (error["data"]["needed"] > 2000, error["data"]["available"]) == (True, available)
     assert len(openai.asked) == 1, "it was sent in spite of it"
     assert openai.ask("turn 2; [[say=fine]]")["reason"] == "end_turn"
     assert rules(openai) == []
     assert len(openai.asked[-1].body) < 3000
 
 
-def test_an_answer_that_outgrew_the_window_cannot_be_gone_on_with(openai: Talk) -> None:
-    openai.sidecar.call("chat/open", chatId="c", config={"window": 1000})
+def test_an_answer_that_outgrew_the_window_is_gone_on_with_from_its_end(openai: Talk) -> None:
+    openai.sidecar.call("chat/open", chatId="c", config={"window": 1000, **ALONE})
     sent = openai.send("c", "[[n=900]] [[delay=1]]")
     openai.sidecar.wait_until(lambda: len(openai.text(sent)) > 4000, 10, "a long answer")
     openai.sidecar.call("turn/cancel", chatId="c")
     again = openai.sidecar.call("turn/retry", chatId="c", promptId="on", **{"from": "here"})
-    error = openai.end(again)["error"]
 
-    assert error["code"] == -32014
-    assert error["data"]["needed"] > 1000 > error["data"]["available"]
-    assert len(openai.asked) == 1, "the model was asked to go on with nothing"
+    assert openai.end(again)["reason"] == "end_turn"
+    assert rules(openai) == []
+    assert "the beginning is left out" in openai.asked[-1].body.decode()
+    assert len(openai.asked) == 2
     assert openai.ask("[[say=fine]]")["reason"] == "end_turn"
 
 
@@ -258,14 +264,15 @@ def test_a_long_chat_asks_for_the_window_in_time(vllm: FakeProvider, spawn: Spaw
 
 
 def test_images_fall_out_of_a_small_window_with_their_turns(talk: Talk) -> None:
-    talk.sidecar.call("chat/open", chatId="c", config={"window": 6000})
+    talk.sidecar.call("chat/open", chatId="c", config={"window": 6000, **ALONE})
     image = {"type": "image", "data": PNG.data, "mimeType": "image/png"}
     for number in range(5):
         content = [{"type": "text", "text": f"turn {number}; [[say=seen]]"}, image]
         sent = talk.sidecar.call("prompt/send", chatId="c", promptId=f"i{number}", content=content)
         assert talk.end(sent)["reason"] == "end_turn"
 
-    assert talk.asked[-1].body.decode().count(PNG.data) == len(turns_in(talk.asked[-1])) == 2
+    assert talk.asked[-1].body.decode().count(PNG.data) == 2
+    assert turns_in(talk.asked[-1]) == [2, 3, 4], "the words of a turn outlast its picture"
     assert rules(talk) == []
 
 

@@ -135,3 +135,39 @@ def played(spawn: Spawner, project: Path, calls: list[dict[str, Any]]) -> list[J
     by_id = {event["data"]["item"]["id"]: event["data"]["item"] for event in events}
     started = sidecar.events(ended["sessionId"], "tool.started")
     return [by_id[event["data"]["item"]["id"]] for event in started]
+
+
+def test_a_task_of_several_steps_is_done_over_every_api(talk: Talk, project: Path) -> None:
+    """Read, edit, run, be denied, be stopped in a loop: the strict imitation takes every history on the way."""
+    talk.sidecar.call("chat/open", chatId="c", projectPath=str(project), config={"mode": "auto"})
+    steps = [
+        ['read_file:{"path": "notes.txt"}', 'list_dir:{"path": "."}'],
+        ['edit_file:{"path": "notes.txt", "old_string": "second", "new_string": "2nd"}'],
+        ['run_command:{"command": "cat notes.txt"}', 'write_file:{"path": ".git/config", "content": "x"}'],
+        ['no_such_tool:{"a": 1}'],
+    ]
+    markers = "[[next]]".join("".join(f"[[tool={call}]]" for call in step) for step in steps)
+    sent = talk.send("c", f"{markers}[[next]][[say=Done]]")
+
+    assert talk.end(sent)["reason"] == "end_turn"
+    assert [request.rule for request in talk.asked] == [None] * 5
+    assert [item["status"] for item in talk.items(sent, "tool")] == [
+        "completed", "completed", "completed", "completed", "denied", "failed"
+    ]  # fmt: skip
+    assert (project / "notes.txt").read_text() == "first\n2nd\nthird\n"
+    talk.sidecar.kill()
+
+
+def test_a_tool_call_that_a_crash_cut_does_not_spoil_the_chat(
+    api: str, talk: Talk, project: Path, spawn: Spawner, tmp_path: Path
+) -> None:
+    """The history that is sent after a restart has a result for the dangling call."""
+    talk.sidecar.call("chat/open", chatId="c", projectPath=str(project), config={"mode": "auto"})
+    sent = talk.send("c", '[[tool=run_command:{"command": "sleep 600"}]][[next]][[say=Done]]')
+    talk.sidecar.wait_event(sent["sessionId"], "tool.started")
+    talk.sidecar.kill()
+
+    again = Talk(api, talk.fake, spawn, tmp_path)
+    assert again.ask("[[say=Still here]]")["reason"] == "end_turn"
+    assert again.asked[-1].rule is None
+    assert "interrupted" in again.asked[-1].body.decode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 
+from . import working
 from .talk import Talk
 from .transcripts import HOME
 
@@ -221,4 +222,11 @@ CONVERSATIONS: dict[str, Callable[[Talk], None]] = {
     "12-errors": errors,
     "13-headers": headers,
     "14-providers": providers,
+    "15-tools-and-permissions": working.tools_and_permissions,
+    "16-app-tools-and-input": working.app_tools_and_input,
+    "17-open-files": working.open_files,
+    "18-patches": working.patches,
+    "19-branches": working.branches,
+    "20-commands": working.commands,
+    "21-context": working.context,
 }

@@ -14,7 +14,7 @@ from tests.support.spawner import Spawner
 
 from .conversations import CONVERSATIONS
 from .talk import Talk
-from .transcripts import FOLDER, HOME, TIME, Json, placeholder
+from .transcripts import FOLDER, HOME, ID, IDS, TIME, Json, placeholder, spellings
 
 MACHINES_OWN = {"uptimeMs": 1500, "databaseBytes": 102400}
 """What stands in a transcript for figures that are another's on another machine."""
@@ -41,28 +41,30 @@ def _trimmed(line: Json) -> Json:
         if "openrpc" in result:
             cut = {name: type(value)() for name, value in result.items() if isinstance(value, list | dict)}
             result.update(cut | {"info": result["info"]})
-        if "values" in result and result["version"] != "absent":
+        if "values" in result and result.get("version", "absent") != "absent":
             result["version"] = "5f2b90c1d4e7a386"
-        if "files" in result:
+        if "bytes" in result and isinstance(result.get("files"), list):
             result["bytes"] = 1200
         result.update({name: value for name, value in MACHINES_OWN.items() if name in result})
     return line
 
 
 def _normalised(text: str, folder: str) -> str:
-    text = text.replace(folder, HOME)
+    for spelling in spellings(folder):
+        text = text.replace(json.dumps(spelling)[1:-1], HOME)
     text = re.sub(
         rf'"id": ({FIRST_ID // 1000}\d{{3}})\b', lambda id: f'"id": {int(id[1]) - FIRST_ID + 1}', text
     )
     epochs = re.findall(r'\\?"epoch\\?": ?\\?"([0-9a-f]{12})\\?"', text)
     instances = re.findall(r'"instanceId": ?"([0-9a-f]{16})"', text)
     found = [("e", value) for value in epochs] + [("f", value) for value in instances]
-    found += [(value[0], value) for value in re.findall(r"\b[tip]-[0-9a-f]{12}\b", text)]
-    counts = dict.fromkeys("tipef", 0)
+    found += [(id[1], id[0]) for id in ID.finditer(text)]
+    counts = dict.fromkeys((*IDS, "e", "f"), 0)
     for kind, value in dict.fromkeys(found):
         counts[kind] += 1
         text = text.replace(value, placeholder(kind, counts[kind]))
     text = re.sub(r"\d+ MiB free", "80000 MiB free", text)
+    text = re.sub(r'"/[^"]*/(git|rg)"', r'"/usr/bin/\1"', text)
     return re.sub(r"\b1[78]\d{11}\b", str(TIME), text)
 
 

@@ -10,7 +10,7 @@ from tests.support.frames import encode
 from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
 
-from .transcripts import HOME, Json
+from .transcripts import HOME, Json, lay_out
 
 QUIET_S = 0.25
 """A sidecar that has said nothing for so long has said all that a step makes it say."""
@@ -24,6 +24,7 @@ class Talk:
         self._spawner = spawner
         self._sidecar: Sidecar | None = None
         self._taken = 0
+        self._asked: list[Any] = []
 
     @property
     def sidecar(self) -> Sidecar:
@@ -31,18 +32,23 @@ class Talk:
         return self._sidecar
 
     def start(
-        self, model: str = "echo:", framing: str = "lines", files: dict[str, str] | None = None
+        self,
+        model: str = "echo:",
+        framing: str = "lines",
+        files: dict[str, str] | None = None,
+        repository: str | None = None,
     ) -> None:
         """Start a process; the one before it, if any, leaves first, and the data stay."""
         self.stop()
-        for name, text in (files or {}).items():
-            (self._spawner.folder / name).write_text(text, "utf-8")
         setup: Json = {"from": "setup", "model": model, "framing": framing}
-        self.lines.append(setup | ({"files": files} if files else {}))
+        more = {"files": files, "repository": repository}
+        setup |= {name: value for name, value in more.items() if value}
+        lay_out(self._spawner.folder, setup)
+        self.lines.append(setup)
         real = model.replace(HOME, str(self._spawner.folder))
         self._sidecar = self._spawner(model=real, framing=framing, initialize=False)
         self._sidecar.referee.lenient = True
-        self._taken = 0
+        self._taken, self._asked = 0, []
 
     def stop(self) -> None:
         if self._sidecar:
@@ -50,9 +56,9 @@ class Talk:
             self._sidecar.wait()
             self._take()
 
-    def hello(self) -> Json:
+    def hello(self, **more: Any) -> Json:
         client = {"name": "my-app", "version": "1.0"}
-        return self.call("initialize", protocol="sidecar", versions=[1], client=client)
+        return self.call("initialize", protocol="sidecar", versions=[1], client=client, **more)
 
     def call(self, method: str, **params: Any) -> Json:
         """Ask, wait for the answer and for quiet. The result, or the error."""
@@ -68,10 +74,50 @@ class Talk:
         self.sidecar.notify(method, **params)
         self._settle()
 
+    def run(self, text: str, **params: Any) -> Json:
+        """Send a prompt that nobody has to be asked for, and wait for the end of its turn."""
+        return self.ended(self.call("prompt/send", **params, text=text))
+
+    def ended(self, sent: Json) -> Json:
+        """Wait for the end of the turn that a prompt began; what `prompt/send` answered comes back."""
+        self.sidecar.wait_turn(sent["sessionId"], sent["turnId"])
+        self._settle()
+        return sent
+
+    def asked(self, method: str) -> Json:
+        """Wait for the next request of the sidecar, and for quiet. Its parameters."""
+        request = self.sidecar.wait_asked(
+            method, skip=sum(asked["method"] == method for asked in self._asked)
+        )
+        self._asked.append(request)
+        self._settle()
+        params: Json = request["params"]
+        return params
+
+    def reply(self, **result: Any) -> None:
+        """Answer what was asked last."""
+        self._answer({"result": result})
+
+    def fail(self, code: int, message: str) -> None:
+        """Answer what was asked last by an error."""
+        self._answer({"error": {"code": code, "message": message}})
+
+    def outside(self, files: dict[str, str]) -> None:
+        """Somebody else writes files."""
+        line = {"from": "outside", "files": files}
+        lay_out(self._spawner.folder, line)
+        self.lines.append(line)
+
     def raw(self, text: str) -> None:
         """A frame that is no message."""
         self.lines.append({"from": "client", "raw": text})
         self.sidecar.send_bytes(encode(text.encode(), self.sidecar.framing))
+        self._settle()
+
+    def _answer(self, outcome: Json) -> None:
+        message = {"jsonrpc": "2.0", "id": self._asked[-1]["id"], **outcome}
+        self._said(message)
+        self.sidecar.send(self._spell_home(message))
         self._settle()
 
     def _said(self, message: Json) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from sidecar_protocol.catalog import METHODS, NOTIFICATIONS, Method
+from sidecar_protocol.catalog import METHODS, NOTIFICATIONS, REQUESTS, Method, Question
 from sidecar_protocol.errors import CODES
 from sidecar_protocol.export import openrpc
 from sidecar_protocol.export.__main__ import PROTOCOL, generated
@@ -20,7 +20,18 @@ from sidecar_protocol.messages import EVENT_TYPES
 
 PAGE = PROTOCOL / "README.md"
 
+_ASKED_OF = {
+    "permissions": "Asked of a client whose `capabilities` have `permissions`.",
+    "input": "Asked of a client whose `capabilities` have `input`.",
+    "buffers": "Asked of a client whose `capabilities` have `buffers`.",
+    "tools": "Asked of a client that has offered tools",
+}
+
 each_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS.keys())
+each_request = pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS.keys())
+each_of_both = pytest.mark.parametrize(
+    "row", [*METHODS.values(), *REQUESTS.values()], ids=lambda row: row.name
+)
 
 
 @pytest.mark.parametrize("path", generated(), ids=lambda path: path.name)
@@ -28,9 +39,9 @@ def test_a_generated_file_is_not_stale(path: Path) -> None:
     assert path.read_text("utf-8") == generated()[path], "stale: run `make generate`"
 
 
-@each_method
-def test_the_example_of_the_table_decodes(method: Method) -> None:
-    assert msgspec.convert(method.example, method.params)
+@each_of_both
+def test_the_example_of_the_table_decodes(row: Method | Question) -> None:
+    assert msgspec.convert(row.example, row.params)
 
 
 @each_method
@@ -43,12 +54,32 @@ def test_a_method_is_on_the_page_with_its_parameters_and_an_exchange(method: Met
     assert '"result": ' in section
 
 
-@each_method
-def test_the_exchange_of_a_method_decodes(method: Method) -> None:
-    example = examples()[method.name]
+@each_request
+def test_a_request_to_the_client_is_on_the_page_with_who_is_asked_and_an_exchange(request_: Question) -> None:
+    section = _section(f"### `{request_.name}`")
 
-    msgspec.convert(example.params, method.params)
-    msgspec.convert(example.result, method.result)
+    assert request_.summary in section
+    assert _ASKED_OF[request_.offered_by] in section
+    assert f"| {request_.summary} | `{request_.offered_by}` |" in PAGE.read_text("utf-8")
+    both = [*members(request_.params.__name__), *members(request_.result.__name__)]
+    assert [m.name for m in both if f"| `{m.name}` |" not in section] == []
+    assert f'"method": "{request_.name}"' in section
+    assert '"result": ' in section
+
+
+@each_of_both
+def test_an_exchange_decodes(row: Method | Question) -> None:
+    example = examples()[row.name]
+
+    msgspec.convert(example.params, row.params)
+    msgspec.convert(example.result, row.result)
+
+
+def test_a_capability_that_offers_a_request_is_one_that_a_client_can_have() -> None:
+    offered = {request.offered_by for request in REQUESTS.values()}
+
+    assert offered - {"tools"} == {m.name for m in members("ClientCapabilities")}
+    assert "tools" in {m.name for m in members("InitializeParams")}
 
 
 def test_every_member_of_every_type_has_a_meaning() -> None:
@@ -72,13 +103,25 @@ def test_every_error_has_a_meaning() -> None:
     assert MEANINGS.keys() == CODES.keys()
 
 
-def test_the_document_names_every_method_notification_error_and_event_type() -> None:
+def test_the_document_names_every_method_request_notification_error_and_event_type() -> None:
     document = openrpc()
 
     assert [method["name"] for method in document["methods"]] == list(METHODS)
+    assert {request["name"]: request["offeredBy"] for request in document["x-requests"]} == {
+        name: request.offered_by for name, request in REQUESTS.items()
+    }
     assert [notice["name"] for notice in document["x-notifications"]] == list(NOTIFICATIONS)
     assert {error["name"]: error["code"] for error in document["x-errors"]} == CODES
     assert document["x-event-types"] == EVENT_TYPES
+
+
+def test_a_request_of_the_document_has_its_types_and_an_example() -> None:
+    for request in openrpc()["x-requests"]:
+        row = REQUESTS[request["name"]]
+        names = [request[part]["$ref"].rpartition("/")[2] for part in ("params", "result")]
+        assert names == [row.params.__name__, row.result.__name__]
+        assert msgspec.convert(request["example"]["params"], row.params)
+        assert msgspec.convert(request["example"]["result"], row.result)
 
 
 def test_every_reference_in_the_document_leads_somewhere() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from sidecar_protocol.catalog import METHODS
+from sidecar_protocol.catalog import METHODS, REQUESTS, Method, Question
 from sidecar_protocol.export.__main__ import PROTOCOL
 from sidecar_protocol.export.examples import from_transcripts
 
@@ -19,9 +19,21 @@ from tests.support.frames import encode
 from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
 
-from .transcripts import FOLDER, HOME, Json, Play, load
+from .conversations import CONVERSATIONS
+from .transcripts import FOLDER, HOME, Json, Play, lanes, lay_out, load
 
 TRANSCRIPTS = sorted(FOLDER.glob("*.jsonl"))
+
+EVERYWHERE = ("/dev/null", "/usr/bin")
+"""What a diff calls a file that is not there, and where the doctor is said to have found a program."""
+
+_TABLES: dict[str, Mapping[str, Method | Question]] = {
+    "client": METHODS,
+    "sidecar": REQUESTS,
+    "setup": {},
+    "outside": {},
+}
+"""What each line's sender may ask."""
 
 each_transcript = pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
 
@@ -34,35 +46,60 @@ def test_the_sidecar_says_what_the_transcript_says(path: Path, spawn: Spawner) -
         for line in lines[1:]:
             if line["from"] == "client":
                 _say(sidecar, play.real(line.get("raw") or json.dumps(line["message"], ensure_ascii=False)))
+            elif line["from"] == "outside":
+                lay_out(spawn.folder, line)
             else:
                 _await(sidecar, line["message"], play)
         sidecar.close_stdin()
         sidecar.wait()
         said = [line["message"] for line in lines if line["from"] == "sidecar"]
-        assert play.difference(_lanes(said), _lanes(sidecar.frames)) is None
+        assert play.difference(lanes(said), lanes(sidecar.frames)) is None
 
 
 @each_transcript
 def test_the_requests_and_results_of_a_transcript_decode(path: Path) -> None:
-    asked: dict[Any, str] = {}
+    asked: dict[tuple[str, Any], Method | Question] = {}
     for line in load(path):
-        message = line.get("message", {})
-        if message.get("method") in METHODS:
-            asked[message["id"]] = message["method"]
-        elif "result" in message:
-            method = METHODS[asked[message["id"]]]
-            msgspec.convert(message["result"], method.result)
+        message, sender = line.get("message", {}), line["from"]
+        if message.get("method") in _TABLES[sender]:
+            asked[sender, message["id"]] = _TABLES[sender][message["method"]]
+        if message.get("method") in REQUESTS:
+            msgspec.convert(message["params"], REQUESTS[message["method"]].params)
+        if "result" in message:
+            asker = "client" if sender == "sidecar" else "sidecar"
+            msgspec.convert(message["result"], asked[asker, message["id"]].result)
 
 
 def test_every_method_is_answered_with_a_result_in_some_transcript() -> None:
     assert METHODS.keys() - from_transcripts(FOLDER).keys() == set()
 
 
+def test_every_request_of_the_sidecar_is_answered_with_a_result_in_some_transcript() -> None:
+    assert REQUESTS.keys() - from_transcripts(FOLDER).keys() == set()
+
+
+def test_ids_of_both_sides_meet_in_the_transcripts() -> None:
+    """A client that keeps the requests of both sides in one table fails on them."""
+    met = [path.stem for path in TRANSCRIPTS if set.intersection(*_ids(load(path)))]
+
+    assert "15-tools-and-permissions" in met
+
+
+def test_every_transcript_is_listed_and_can_be_recorded_again() -> None:
+    names = [path.stem for path in TRANSCRIPTS]
+
+    assert (
+        re.findall(r"^\| \[(.+?)\]\(\1\.jsonl\) ", (FOLDER / "README.md").read_text("utf-8"), re.MULTILINE)
+        == names
+    )
+    assert list(CONVERSATIONS) == names
+
+
 @each_transcript
 def test_a_transcript_names_no_folder_of_the_machine_that_recorded_it(path: Path) -> None:
     folders = re.findall(r'(?<=["\s:])/[\w.-]+/[\w.-]+', path.read_text("utf-8"))
 
-    assert set(folders) <= {HOME}
+    assert set(folders) <= {HOME, *EVERYWHERE}
 
 
 def test_rpc_discover_answers_the_committed_document(sidecar: Sidecar) -> None:
@@ -77,8 +114,7 @@ def _processes(lines: list[Json]) -> Iterator[list[Json]]:
 
 
 def _start(spawn: Spawner, setup: Json) -> Sidecar:
-    for name, text in setup.get("files", {}).items():
-        (spawn.folder / name).write_text(text, "utf-8")
+    lay_out(spawn.folder, setup)
     model = setup["model"].replace(HOME, str(spawn.folder))
     sidecar = spawn(model=model, framing=setup["framing"], initialize=False)
     sidecar.referee.lenient = True
@@ -93,20 +129,27 @@ def _say(sidecar: Sidecar, text: str) -> None:
 
 
 def _await(sidecar: Sidecar, message: Json, play: Play) -> None:
-    """Wait until the message has come; what answers teach is needed by later requests."""
-    if message.get("method") == "event":
+    """Wait until the message has come; what answers and requests teach is needed by later lines of the client."""
+    method = message.get("method")
+    if method == "event":
         event = message["params"]
         sidecar.wait_event(event["sessionId"], lambda seen: seen["seq"] >= event["seq"])
-    elif "method" not in message and message["id"] is not None:
+    elif method is not None:
+        asked = sidecar.wait_frame(lambda seen: _names_the_same(message, seen))
+        assert play.difference(message, asked) is None
+    elif message["id"] is not None:
         assert play.difference(message, sidecar.answer(message["id"])) is None
 
 
-def _lanes(messages: list[Json]) -> Json:
-    """What must come in order: each chat's events, each id's answers. `status` may come at any moment."""
-    lanes: Json = {}
-    for message in messages:
-        if message.get("method") == "event":
-            lanes.setdefault(f"{message['params']['sessionId']}.events", []).append(message["params"])
-        elif "method" not in message:
-            lanes.setdefault(f"id {message['id']}", []).append(message)
-    return lanes
+def _names_the_same(message: Json, seen: Json) -> bool:
+    """Whether both are the sidecar's request of one id, or the cancelling of it."""
+    if message["method"] != seen.get("method"):
+        return False
+    return bool((message.get("id") or message["params"]["id"]) == (seen.get("id") or seen["params"]["id"]))
+
+
+def _ids(lines: list[Json]) -> tuple[set[Any], set[Any]]:
+    """The ids of the requests of the client, and of the sidecar."""
+    asked = [line for line in lines if {"id", "method"} <= line.get("message", {}).keys()]
+    client, own = ([line for line in asked if line["from"] == side] for side in ("client", "sidecar"))
+    return {line["message"]["id"] for line in client}, {line["message"]["id"] for line in own}

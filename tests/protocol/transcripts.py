@@ -1,14 +1,17 @@
 """Transcripts: conversations as they went over the wire, and what in them differs from one play to the next.
 
-A line is `{"from": "setup" | "client" | "sidecar", …}`: a process that starts, a message to it, a message of
-it. Random values are written as placeholders of the same shape and length, times as one instant, the folder
-of the play as one path; `Play` turns them into the values of this play and back.
+A line is `{"from": "setup" | "client" | "sidecar" | "outside", …}`: a process that starts, a message to it, a message
+of it, a file that somebody else changes. Random values are written as placeholders of the same shape and length, times
+as one instant, the folder of the play as one path; `Play` turns them into the values of this play and back.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,30 +23,70 @@ FOLDER = PROTOCOL / "transcripts"
 HOME = "/home/ada"
 TIME = 1794784325173
 
-SHAPES = {
-    "t": r"t-[0-9a-f]{12}",
-    "i": r"i-[0-9a-f]{12}",
-    "p": r"p-[0-9a-f]{12}",
-    "e": r"[0-9a-f]{12}",
-    "f": r"[0-9a-f]{16}",
-}
-"""What a placeholder may stand for, by its first letter: a turn, an item, a prompt, an epoch, an instance."""
+IDS = ("t", "i", "p", "pa", "co", "pe", "in", "r")
+"""How random ids begin: turns, items, prompts, patches, compactions, permissions, inputs, rules."""
 
-LOOSE = {"uptimeMs", "pid", "databaseBytes", "bytes"}
-"""Members of which only the JSON type counts: they depend on the machine."""
+ID = re.compile(rf"\b({'|'.join(IDS)})-[0-9a-f]{{12}}\b")
 
-_PLACEHOLDER = re.compile(rf"\b[tip]-0{{9}}\d{{3}}\b|\be0{{8}}\d{{3}}\b|\bf0{{12}}\d{{3}}\b|{TIME}")
+SHAPES = {**{kind: rf"{kind}-[0-9a-f]{{12}}" for kind in IDS}, "e": r"[0-9a-f]{12}", "f": r"[0-9a-f]{16}"}
+"""What a placeholder may stand for, by how it begins: an id, an epoch, an instance."""
+
+LOOSE = {"uptimeMs", "pid", "databaseBytes", "bytes", "used", "tokens", "tokensBefore", "tokensAfter"}
+"""Members of which only the JSON type counts: they depend on the machine, or on the random marks of a chat's fences."""
+
+_PLACEHOLDER = re.compile(
+    rf"\b(?:{'|'.join(IDS)})-0{{9}}\d{{3}}\b|\be0{{8}}\d{{3}}\b|\bf0{{12}}\d{{3}}\b|{TIME}"
+)
+
+_GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+"""Nothing of the tester's own configuration may change what a repository's files look like."""
 
 
 def load(path: Path) -> list[Json]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
+def lay_out(folder: Path, line: Json) -> None:
+    """Write the files of a line, and commit those of the folder that it calls a repository."""
+    for name, text in line.get("files", {}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    if "repository" in line:
+        person = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+        for words in (("init", "-q"), ("add", "."), (*person, "commit", "-qm", "Begin")):
+            command = ["git", *words]
+            subprocess.run(command, cwd=folder / line["repository"], env=os.environ | _GIT, check=True)
+
+
 def placeholder(kind: str, number: int) -> str:
     """The `number`th random value of its kind, as long as the real one."""
-    if kind in "tip":
+    if kind in IDS:
         return f"{kind}-{number:012d}"
     return f"{kind}{number:011d}" if kind == "e" else f"{kind}{number:015d}"
+
+
+def spellings(folder: str) -> tuple[str, str]:
+    """The folder of the play as it may stand in a message: as it is, and as Markdown's marks are escaped in it."""
+    return folder, re.sub(r"([\\`*_\[\]<>|])", r"\\\1", folder)
+
+
+def lanes(messages: Iterable[Json]) -> Json:
+    """What must come in order: each chat's events, each id's answers, each request of the sidecar and its end.
+
+    Either side counts its own requests, so that one id may stand for two of them. `status` may come at any moment.
+    """
+    found: Json = {}
+    for message in messages:
+        method = message.get("method")
+        if method == "event":
+            found.setdefault(f"{message['params']['sessionId']}.events", []).append(message["params"])
+        elif method is None:
+            found.setdefault(f"answers to {message['id']}", []).append(message)
+        elif method == "$/cancelRequest":
+            found.setdefault(f"request {message['params']['id']}", []).append(message)
+        elif "id" in message:
+            found.setdefault(f"request {message['id']}", []).append(message)
+    return found
 
 
 class Play:
@@ -51,6 +94,7 @@ class Play:
 
     def __init__(self, folder: Path) -> None:
         self._folder = str(folder)
+        self._spellings = spellings(self._folder)
         self._real: dict[str, str] = {}
 
     def real(self, text: str) -> str:
@@ -69,7 +113,10 @@ class Play:
             return self._dict_difference(expected, actual, path)
         if isinstance(expected, list):
             return self._list_difference(expected, actual, path)
-        same = self._same_text(str(expected), str(actual).replace(self._folder, HOME))
+        said = str(actual)
+        for spelling in self._spellings:
+            said = said.replace(spelling, HOME)
+        same = self._same_text(str(expected), said)
         return None if same else f"{path}: {expected!r} is not {actual!r}"
 
     def _dict_difference(self, expected: Json, actual: Json, path: str) -> str | None:
@@ -132,4 +179,5 @@ def _is_delta(event: Json) -> bool:
 
 
 def _shape(name: str) -> str:
-    return r"\d{13}" if name == str(TIME) else SHAPES[name[0]]
+    kind = name.partition("-")[0] if "-" in name else name[0]
+    return r"\d{13}" if name == str(TIME) else SHAPES[kind]

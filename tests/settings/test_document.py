@@ -6,6 +6,8 @@ import pytest
 
 from sidecar.settings import SettingsError, document, load
 from sidecar.settings.keys import KEYS, TABLES
+from sidecar.tools.mcp import parse_servers
+from sidecar.work_settings import work_settings
 
 from .conftest import Places
 
@@ -23,6 +25,52 @@ def test_the_page_is_written_by_the_command(tmp_path: Path) -> None:
     document.main(page)
 
     assert page.read_text() == f"before\n{document.BEGIN}{document.table()}{document.END}after\n"
+
+
+def example(heading: str) -> str:
+    """The first example under a heading of the page."""
+    page = document.PAGE.read_text("utf-8").split(f"## {heading}\n")[1]
+    return page.split("```toml\n")[1].split("```")[0]
+
+
+def test_the_permissions_on_the_page_are_understood(places: Places) -> None:
+    places.put(places.user, example("Permissions"))
+
+    work = work_settings(load(environ={}))
+
+    assert [rule.effect for rule in work.rules] == ["allow"] * 5 + ["ask"] * 2 + ["deny"] * 4
+    assert (work.expiry_s, work.deny) == (600, ("write_file",))
+
+
+def test_the_sandbox_on_the_page_loads(places: Places) -> None:
+    places.put(places.user, example("Sandbox"))
+
+    work = work_settings(load(environ={}))
+
+    assert (work.sandbox, work.max_seconds, work.max_tokens) == ("require", 1800, 2_000_000)
+
+
+def test_the_window_on_the_page_loads(places: Places) -> None:
+    places.put(places.user, example("What the model is sent"))
+
+    settings = load(environ={})
+
+    assert (settings.context.open_files, settings.context.gates.git_diff) == (16_000, "never")
+    assert (settings.compaction.background, settings.compaction.keep_turns) == (0.7, 4)
+    assert settings.rules.paths[1] == str(places.user.parent / "rules-of-the-team")
+
+
+def test_the_servers_on_the_page_can_be_mounted(places: Places) -> None:
+    places.put(places.user, example("MCP servers"))
+
+    servers = parse_servers(load(environ={}).mcp_servers(), "mcp")
+
+    assert {server.name: server.enabled for server in servers} == {
+        "files": True,
+        "notes": True,
+        "web": True,
+        "tracker": False,
+    }
 
 
 def test_the_example_on_the_page_loads(places: Places) -> None:

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from operator import attrgetter
+
 import pytest
 
 from sidecar.settings import KEYS, Settings, SettingsError, load, read_scope
+from sidecar.settings.keys import TABLES
+from sidecar.settings.known import NAMED
 
 from .conftest import Places
 
@@ -12,10 +16,42 @@ def test_without_files_every_value_is_the_default(places: Places) -> None:
         "model": (None, "default"),
         "engine": ("native", "default"),
         "mode": ("ask", "default"),
+        "sandbox": ("auto", "default"),
         "titles": ("words", "default"),
         "chat_id": (None, "default"),
         "session.retention_days": (0, "default"),
         "session.max_steps": (50, "default"),
+        "session.max_seconds": (0.0, "default"),
+        "session.max_tokens": (0, "default"),
+        "permissions.allow": ((), "default"),
+        "permissions.ask": ((), "default"),
+        "permissions.deny": ((), "default"),
+        "permissions.expiry": (0.0, "default"),
+        "tools.allow": ((), "default"),
+        "tools.deny": ((), "default"),
+        "open_files.max_recent": (25, "default"),
+        "open_files.max_pinned": (10, "default"),
+        "open_files.max_file_bytes": (1024 * 1024, "default"),
+        "patches.max_entries": (20, "default"),
+        "patches.max_bytes": (200 * 1024, "default"),
+        "context.per_file": (2000, "default"),
+        "context.open_files": (8000, "default"),
+        "context.diffs": (4000, "default"),
+        "context.git_diff": (3000, "default"),
+        "context.retrieval": (2000, "default"),
+        "context.rules": (4000, "default"),
+        "context.output_reserve": (0, "default"),
+        "context.gates.open_files": ("auto", "default"),
+        "context.gates.patches": ("auto", "default"),
+        "context.gates.git_diff": ("auto", "default"),
+        "context.gates.retrieval": ("auto", "default"),
+        "compaction.enabled": (True, "default"),
+        "compaction.background": (0.8, "default"),
+        "compaction.blocking": (0.95, "default"),
+        "compaction.target": (0.4, "default"),
+        "compaction.keep_turns": (2, "default"),
+        "rules.enabled": (True, "default"),
+        "rules.paths": ((), "default"),
         "log.level": ("warn", "default"),
         "log.file": (None, "default"),
         "store.data_dir": (str(places.data), "default"),
@@ -202,8 +238,8 @@ def test_settings_do_not_change(places: Places) -> None:
 
 def test_every_key_of_the_table_is_an_attribute_and_the_reverse(places: Places) -> None:
     settings = load(environ={})
-    groups = {name: getattr(settings, name) for name in ("session", "log", "store")}
+    groups = {name: attrgetter(name)(settings) for name in TABLES}
     found = {f"{group}.{name}" for group, held in groups.items() for name in held.__slots__}
-    own = set(Settings.__slots__) - {"_layers", "providers", "version", "warnings", *groups}
+    own = set(Settings.__slots__) - {"_layers", "_rules", "version", "warnings", *NAMED}
 
-    assert found | own == set(KEYS)
+    assert (found | own) - set(groups) == set(KEYS)

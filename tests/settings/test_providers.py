@@ -8,7 +8,7 @@ import tomllib
 import pytest
 
 from sidecar.settings import SettingsError, document, load, read_scope, write
-from sidecar.settings.providers import FIELDS, TYPES
+from sidecar.settings.providers import PROVIDERS, TYPES
 
 from .conftest import Places
 
@@ -115,7 +115,7 @@ CHOICES = ", ".join(f'"{name}"' for name in TYPES)
         (
             "[providers.openai]\ncolour = 'green'",
             ", line 2: `providers.openai.colour`: there is no such setting. [providers.openai] has "
-            + ", ".join(f"`{name}`" for name in FIELDS),
+            + ", ".join(f"`{name}`" for name in PROVIDERS.fields),
         ),
         (
             "[providers.openai]\ntype = 'opnai'",

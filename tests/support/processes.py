@@ -63,3 +63,16 @@ def poll_until(condition: Callable[[], bool], seconds: float, interval: float = 
             return False
         time.sleep(interval)
     return True
+
+
+def with_words(*words: str) -> list[int]:
+    """The live processes that were started with exactly these words."""
+    needle = b"\0".join(word.encode() for word in words) + b"\0"
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if (folder / "cmdline").read_bytes() == needle and alive(int(folder.name)):
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found

@@ -17,7 +17,7 @@ ENDS = {"message.completed": "message", "thought.completed": "thought", "tool.en
 MAX_VIOLATIONS = 10
 """One broken rule often breaks it for each event that follows; the first ones tell the story."""
 
-_OPENING = {"chat/open", "prompt/send", "prompt/resume", "turn/retry"}
+_OPENING = {"chat/open", "chat/fork", "prompt/send", "prompt/resume", "turn/retry"}
 
 
 @dataclass
@@ -39,6 +39,8 @@ class Attachment:
     ended: set[str] = field(default_factory=set)
     items: dict[str, Streaming] = field(default_factory=dict)
     finished: set[str] = field(default_factory=set)
+    waiting: dict[str, str | None] = field(default_factory=dict)
+    """Permissions and inputs that nobody has answered yet, with the turn that waits."""
 
 
 class Referee:
@@ -96,7 +98,7 @@ class Referee:
 
     def _attach(self, method: str, result: Json) -> None:
         session = result.get("sessionId", "")
-        if method == "chat/open" and result["status"] != "attached":
+        if method in ("chat/open", "chat/fork") and result["status"] != "attached":
             replay = result["replay"]
             last = replay["from"] - 1 if replay["kind"] == "events" else result["asOf"]["seq"]
             self._attached[session] = Attachment(result["epoch"], last)
@@ -129,6 +131,7 @@ class Referee:
         self._prompt(event)
         self._turn(seen, event)
         self._item(seen, event)
+        self._request(seen, event)
         if event["type"] == "chat.deleted":
             del self._attached[event["sessionId"]]
         return None
@@ -155,6 +158,9 @@ class Referee:
             for id, item in seen.items.items():
                 if item.turn == turn:
                     self._offence(f"turn.ended of {turn} while item {id} is unfinished")
+            for id, waits in seen.waiting.items():
+                if waits == turn:
+                    self._offence(f"turn.ended of {turn} while {id} waits for an answer")
 
     def _item(self, seen: Attachment, event: Json) -> None:
         kind, data = event["type"], event["data"]
@@ -169,6 +175,20 @@ class Referee:
                 seen.items[data["itemId"]].text.append(data["text"])
         elif kind in ENDS:
             self._end_item(seen, kind, data["item"])
+
+    def _request(self, seen: Attachment, event: Json) -> None:
+        """What is asked of a person is resolved once, and before its turn ends."""
+        kind, _, what = event["type"].partition(".")
+        if kind not in ("permission", "input"):
+            return
+        id = event["data"][f"{kind}Id"]
+        if what == "requested":
+            seen.waiting[id] = event.get("turnId")
+        elif id in seen.finished:
+            self._offence(f"a second {event['type']} of {id}")
+        else:
+            seen.waiting.pop(id, None)
+            seen.finished.add(id)
 
     def _end_item(self, seen: Attachment, kind: str, item: Json) -> None:
         if item["id"] in seen.finished:

@@ -70,6 +70,9 @@ class Sidecar:
         self.garbage: list[bytes] = []
         self.killed = False
         self._ids = itertools.count(FIRST_ID)
+        self.answering: dict[str, Callable[[Json], Any]] = {}
+        """What this client answers when the sidecar asks: a function of the parameters for each method."""
+        self.asked: list[Json] = []
         self._answers: dict[Any, list[Json]] = {}
         self._events: dict[str, list[Json]] = {}
         self._changed = threading.Condition()
@@ -150,6 +153,19 @@ class Sidecar:
             if not select.select([], [self._stdin], [], max(0.0, end - time.monotonic()))[1]:
                 raise AssertionError(self._explain(f"stdin not read: {len(view)} bytes left"))
             view = view[os.write(self._stdin.fileno(), view[: 1 << 20]) :]
+
+    def wait_asked(self, method: str, timeout: float = TIMEOUT, skip: int = 0) -> Json:
+        """The request of the sidecar that comes after `skip` others of this method."""
+
+        def found() -> list[Json]:
+            return [request for request in self.asked if request["method"] == method][skip:]
+
+        self.wait_until(lambda: bool(found()), timeout, f"request {method}")
+        return found()[0]
+
+    def reply(self, request: Json, result: Any) -> None:
+        """Answer a request of the sidecar."""
+        self.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
 
     # What it hears.
 
@@ -357,6 +373,10 @@ class Sidecar:
         self.frames.append(message)
         if message.get("method") == "event":
             self._events.setdefault(str(message["params"].get("sessionId")), []).append(message["params"])
+        elif "id" in message and "method" in message:
+            self.asked.append(message)
+            if message["method"] in self.answering:
+                self.reply(message, self.answering[message["method"]](message["params"]))
         elif "method" not in message:
             self.replies.append(message)
             self._answers.setdefault(message.get("id"), []).append(message)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from sidecar_protocol import errors
 from sidecar_protocol import messages as m
-from sidecar_protocol.catalog import METHODS
+from sidecar_protocol.catalog import METHODS, REQUESTS
 
 Json = dict[str, Any]
 
@@ -22,6 +22,8 @@ def complaints(message: Json, method: str | None) -> list[str]:
     """What is wrong with one message of the sidecar; `method` is what an answer answers, if known."""
     if message.get("jsonrpc") != "2.0":
         return [f"no jsonrpc 2.0: {_short(message)}"]
+    if message.get("method") in REQUESTS:
+        return _request(message)
     if "method" in message:
         return _notification(message)
     if ("result" in message) == ("error" in message) or "id" not in message:
@@ -31,8 +33,19 @@ def complaints(message: Json, method: str | None) -> list[str]:
     return _result(message["result"], method)
 
 
+def _request(message: Json) -> list[str]:
+    """A request of the sidecar to its client."""
+    if "id" not in message:
+        return [f"a request without an id: {_short(message)}"]
+    return _mismatch(message.get("params"), REQUESTS[message["method"]].params)
+
+
 def _notification(message: Json) -> list[str]:
-    kinds: dict[str, type[Any]] = {"event": m.Event, "status": m.Status}
+    kinds: dict[str, type[Any]] = {
+        "event": m.Event,
+        "status": m.Status,
+        "$/cancelRequest": m.CancelRequestParams,
+    }
     kind = kinds.get(message["method"])
     if kind is None or "id" in message:
         return [f"an unknown notification: {_short(message)}"]

@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from sidecar.model.failures import Refused
 from sidecar.workspace.paths import Workspace
+from tests.workspace.races import Outcome, often, swapping
 from tests.workspace.trees import SECRET, Make, Tree, broken, by_hand, careful
 
-TRIES = 2000
-PATIENCE = 8  # seconds; a second core needs milliseconds
-SWAP = """
-import os, sys, threading
-one, other = sys.argv[1:]
-done = threading.Event()
-threading.Thread(target=lambda: (sys.stdin.read(), done.set())).start()
-print(flush=True)
-while not done.is_set():
-    for old, new in ((one, "aside"), (other, one), (one, other), ("aside", one)):
-        os.rename(old, new)
-"""
-Outcome = bytes | str
 MET: set[Outcome] = {b"harmless", "denied"}  # both sides of the exchange, so there was a race to lose
 both = pytest.mark.parametrize("make", [careful, by_hand])
 
@@ -91,32 +73,3 @@ def test_the_race_catches_a_twin_that_checks_and_then_opens(tree: Tree) -> None:
 
 def read_often(workspace: Workspace, path: str, until: set[Outcome]) -> Counter[Outcome]:
     return often(lambda: workspace.read_bytes(path, 100), until)
-
-
-def often(attempt: Callable[[], Outcome], until: set[Outcome]) -> Counter[Outcome]:
-    """How many times each outcome came, in `TRIES` and then until all of `until` were met: a busy machine
-    may run one side of the race for a while before it runs the other."""
-    seen: Counter[Outcome] = Counter()
-    give_up = time.monotonic() + PATIENCE
-    while seen.total() < TRIES or (not until <= set(seen) and time.monotonic() < give_up):
-        try:
-            seen[attempt()] += 1
-        except Refused as refused:
-            seen[refused.name] += 1
-    return seen
-
-
-@contextmanager
-def swapping(folder: Path, one: str, other: str) -> Iterator[None]:
-    """Exchange the two names for as long as the block runs: in a process, as a thread would wait for us."""
-    with subprocess.Popen(
-        [sys.executable, "-c", SWAP, one, other], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as attacker:
-        assert attacker.stdin is not None
-        assert attacker.stdout is not None
-        attacker.stdout.readline()
-        try:
-            yield
-        finally:
-            attacker.stdin.close()
-            assert attacker.wait(10) == 0

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from sidecar.model.failures import Refused
-from sidecar.system.beneath import has_openat2
-from sidecar.workspace.paths import Workspace
+from sidecar.system.beneath import Check, Spot, has_openat2
+from sidecar.workspace.paths import Place, Workspace
 
 SECRET = b"the secret outside"
 HAD_OPENAT2 = has_openat2()
@@ -41,6 +43,23 @@ class Tree:
         os.symlink(target, self.root / name)
 
 
+def outside(tree: Tree) -> dict[str, tuple[object, ...]]:
+    """All that lies outside the workspace, so that no change escapes: bytes, kinds, names, and when they changed."""
+    seen: dict[str, tuple[object, ...]] = {}
+    for folder, folders, files in os.walk(tree.base):
+        folders[:] = [name for name in folders if Path(folder, name) not in (tree.root, tree.extra)]
+        for path in (folder, *(os.path.join(folder, name) for name in files)):
+            found = os.lstat(path)
+            bytes_ = Path(path).read_bytes() if stat.S_ISREG(found.st_mode) else b""
+            seen[path] = (found.st_mode, found.st_nlink, found.st_mtime_ns, found.st_ctime_ns, bytes_)
+    return seen
+
+
+def litter(base: Path) -> list[Path]:
+    """What an interrupted write has left, anywhere."""
+    return list(base.rglob(".sidecar-*"))
+
+
 def careful(tree: Tree) -> Workspace:
     """With openat2, where it is: a test before this one may not have made us believe otherwise."""
     assert has_openat2() or not HAD_OPENAT2
@@ -54,14 +73,38 @@ def by_hand(tree: Tree) -> Workspace:
 class Twin(Workspace):
     """Deliberately broken, as most are: the real path is compared as text, and then opened."""
 
-    def open_file(self, path: str) -> int:
+    def resolve(self, path: str) -> Place:
+        return Place(self.root, (path,), path)
+
+    def _open(self, place: Place, path: str, *, folder: bool) -> int:
         try:
-            real = os.path.realpath(os.path.join(self.root, path))
-            if not real.startswith(self.root):
-                raise Refused("denied", "outside")
-            return os.open(real, os.O_RDONLY | os.O_NONBLOCK)
+            return os.open(self._real(path), os.O_RDONLY | os.O_NONBLOCK)
         except (OSError, ValueError) as error:
             raise Refused("not_found", str(error)) from error
+
+    @contextmanager
+    def hold(self, path: str, *, make: bool = False) -> Iterator[Spot]:
+        try:
+            folder, name = os.path.split(self._real(path))
+            if make:
+                os.makedirs(folder, exist_ok=True)
+            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except (OSError, ValueError) as error:
+            raise Refused("not_found", str(error)) from error
+        try:
+            yield Spot(fd, os.fsencode(name), None, (), False)
+        finally:
+            os.close(fd)
+
+    def check(self, path: str, *, folder: bool = False) -> Check:
+        return lambda found: None
+
+    def _real(self, path: str) -> str:
+        real = os.path.realpath(os.path.join(self.root, path))
+        # Where it could be right, it is not to build a tree so deep that nobody can remove it.
+        if not real.startswith(self.root) or len(real) > 1000:
+            raise Refused("denied", "outside")
+        return real
 
 
 def broken(tree: Tree) -> Workspace:
@@ -127,4 +170,34 @@ def _links(tree: Tree) -> dict[str, str]:
         "soft": "hard",
         "a/soft": "b/hard",
         "file_slash": "inside.txt/",
+        "a/b/out": "../../../outside",
+        "a/b/abs": str(tree.outside),
+        "a/mid": "b/out",
+        "first": "a/mid",
+        "self": ".",
+        "selves": "self/./self/self",
+        "around": "a/b/../../a/b/out",
+        "again": "../project",
+        "new_out": "../outside/new.txt",
+        "new_folder_out": "../outside/new",
+        "new_in": "none.txt",
+        "new_folder_in": "none",
+        "new_in_chain": "self/new_in",
+        "database": "../outside/chats.db",
+        "log": "../outside/chats.db-wal",
+        "to_hard": "a/b/hard",
+        "to_soft": "self/soft",
+        "to_socket": "./socket",
+        "to_fifos": "to_fifo",
+        "proc": "/proc",
+        "proc_thread": "/proc/thread-self/root",
+        "proc_task": "/proc/self/task",
+        "proc_maps": "/proc/self/map_files",
+        "dev_fd": "/dev/fd",
+        "tty": "/dev/tty",
+        "shared": "/dev/shm",
+        "sys": "/sys",
+        "temporary": "/tmp",
+        "full": "/dev/full",
+        "loop_far": "a/b/../../self/loop_far",
     }

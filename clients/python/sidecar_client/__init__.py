@@ -11,24 +11,42 @@ Knows the contract (`sidecar_protocol`) and nothing of the program on the other 
 
 import logging
 
-from sidecar_protocol.messages import Item, Turn
+from sidecar_protocol.messages import (
+    InputAnswer,
+    InputRequest,
+    Item,
+    PermissionAnswer,
+    PermissionRequest,
+    ToolCallRequest,
+    ToolCallResult,
+    Turn,
+)
 
 from .answer import Answer
 from .app import Sidecar
 from .chat import Chat
 from .errors import ChatReplaced, RpcError, SidecarDied, SidecarError, TurnFailed
 from .events import Event
+from .handlers import Handlers, Tool
 
 __all__ = [
     "Answer",
     "Chat",
     "ChatReplaced",
     "Event",
+    "Handlers",
+    "InputAnswer",
+    "InputRequest",
     "Item",
+    "PermissionAnswer",
+    "PermissionRequest",
     "RpcError",
     "Sidecar",
     "SidecarDied",
     "SidecarError",
+    "Tool",
+    "ToolCallRequest",
+    "ToolCallResult",
     "Turn",
     "TurnFailed",
 ]

@@ -56,7 +56,7 @@ class Delivery:
         """Take a waiting prompt out of the queue; cancel a running turn, unless it is another prompt's."""
         await self.done.wait()
         taken = self.taken
-        if self.over or taken is None or taken.disposition == "steered":
+        if self.over or taken is None or taken.disposition in ("steered", "command"):
             return
         with suppress(RpcError, SidecarError):
             if not (taken.disposition == "queued" and not self.running and await self._unqueue(taken)):
@@ -87,7 +87,7 @@ class Desk(Protocol):
 
 
 class Answer:
-    """The events of one turn, up to and including its `turn.ended`.
+    """The events of one turn, up to and including its `turn.ended`; of a command, its `command.result`.
 
     The prompt is sent by the first step of the iteration. Leaving the loop, or cancelling the task in it,
     cancels the turn; `async with chat.prompt(…) as answer:` waits until that has happened, a bare `async for`
@@ -146,7 +146,7 @@ class Answer:
 
     async def text(self) -> str:
         """The whole answer, once it has ended. Raises TurnFailed when it ended with an error."""
-        parts = [event.text async for event in self if event.type == "message.delta"]
+        parts = [event.text async for event in self if event.type in ("message.delta", "command.result")]
         if self.ended is not None and self.ended.error is not None:
             raise TurnFailed(self.ended.error, "".join(parts))
         return "".join(parts)
@@ -191,7 +191,7 @@ class Answer:
     def _note(self, event: Event) -> None:
         if event.type == "turn.started":
             self._delivery.running = True
-        if event.type == "turn.ended":
+        if event.type in ("turn.ended", "command.result"):
             self.ended = event
         mine = event.data.get("promptId") == self.prompt_id
         if event.type in ("turn.ended", "chat.deleted", "command.result") or (

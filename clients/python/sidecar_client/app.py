@@ -27,6 +27,7 @@ from .chat import Chat
 from .connection import Connection
 from .events import Event, decode, decode_page
 from .feed import Feed
+from .handlers import Handlers, OnInput, OnPermission, OnReadBuffer, Tool
 from .link import Launch, Link
 from .process import ServerProcess
 
@@ -43,10 +44,12 @@ class Sidecar:
         self,
         launch: Launch,
         hello: m.InitializeParams,
+        handlers: Handlers,
         status: Callable[[m.Status], None] | None,
         tasks: TaskGroup,
     ) -> None:
-        self._link = Link(launch, hello, self._hear, self._reattach, tasks)
+        self._link = Link(launch, hello, handlers.serve, self._hear, self._reattach, tasks)
+        self._handlers = handlers
         self._status = status
         self._tasks = tasks
         self._feeds: dict[str, Feed] = {}
@@ -68,11 +71,16 @@ class Sidecar:
         client_version: str = "",
         log: Callable[[str], None] | None = None,
         status: Callable[[m.Status], None] | None = None,
+        on_permission: OnPermission | None = None,
+        on_input: OnInput | None = None,
+        on_read_buffer: OnReadBuffer | None = None,
+        tools: Sequence[Tool] = (),
     ) -> AbstractAsyncContextManager[Sidecar]:
         """Start a sidecar: `async with Sidecar.spawn(data_dir="…", model="echo:") as app`.
 
         `env` is added to the present environment; `log` gets each line of its stderr, `status` what belongs
-        to no chat. A process that dies is started again, and its chats go on where they were.
+        to no chat. `on_permission`, `on_input`, `on_read_buffer` and `tools` are those of `Handlers`. A process that
+        dies is started again, and its chats go on where they were.
         """
         # -P: without it, modules in the folder that the app was started in would stand in for installed ones.
         line = list(command or [sys.executable, "-P", "-m", "sidecar", "serve"])
@@ -83,7 +91,16 @@ class Sidecar:
         async def launch() -> ServerProcess:
             return await ServerProcess.start(line, environment, log)
 
-        return cls.connect(launch, client_name=client_name, client_version=client_version, status=status)
+        handlers = Handlers(
+            on_permission=on_permission, on_input=on_input, on_read_buffer=on_read_buffer, tools=tools
+        )
+        return cls.connect(
+            launch,
+            client_name=client_name,
+            client_version=client_version,
+            status=status,
+            handlers=handlers,
+        )
 
     @classmethod
     @asynccontextmanager
@@ -94,13 +111,22 @@ class Sidecar:
         client_name: str = "sidecar-client",
         client_version: str = "",
         status: Callable[[m.Status], None] | None = None,
+        handlers: Handlers | None = None,
     ) -> AsyncIterator[Sidecar]:
         """As `spawn`, with anything that makes a transport in the place of a command."""
         who = m.ClientInfo(name=client_name, version=client_version)
-        hello = m.InitializeParams(protocol="sidecar", versions=VERSIONS, client=who, process_id=os.getpid())
+        handlers = handlers or Handlers()
+        hello = m.InitializeParams(
+            protocol="sidecar",
+            versions=VERSIONS,
+            client=who,
+            process_id=os.getpid(),
+            capabilities=handlers.capabilities,
+            tools=handlers.offered,
+        )
         failure: BaseException | None = None
         async with anyio.create_task_group() as tasks:
-            app = cls(launch, hello, status, tasks)
+            app = cls(launch, hello, handlers, status, tasks)
             try:
                 await app._link.start()
                 tasks.start_soon(app._supervise)
@@ -158,14 +184,7 @@ class Sidecar:
             if_missing=if_missing,
             tail=m.Tail(turns=turns),
         )
-        opened = await self._link.ask("chat/open", params, m.ChatOpenResult)
-        known = self._chats.get(opened.session_id)
-        if known is None:
-            feed = self._feed(opened.session_id)
-            known = self._chats[opened.session_id] = Chat(self, self._link, feed, params, opened)
-        else:
-            known.opened = opened
-        return known
+        return self.adopt(params, await self._link.ask("chat/open", params, m.ChatOpenResult))
 
     async def close(self, chat: Chat) -> None:
         """No more events of this chat; a running turn goes on."""
@@ -195,8 +214,25 @@ class Sidecar:
         params = m.SettingsReadParams(project_path=project_path)
         return await self._link.ask("settings/read", params, m.SettingsReadResult)
 
+    async def offer_tools(self, tools: Sequence[Tool]) -> None:
+        """Replace the app's tools, for this process and those after it."""
+        self._handlers.offer(tools)
+        offered = self._handlers.offered
+        self._link.hello = msgspec.structs.replace(self._link.hello, tools=offered)
+        await self._link.request("tools/offer", m.ToolsOfferParams(tools=offered))
+
     async def doctor(self) -> m.DoctorRunResult:
         return await self._link.ask("doctor/run", {}, m.DoctorRunResult)
+
+    def adopt(self, params: m.ChatOpenParams, opened: m.ChatOpenResult) -> Chat:
+        """Part of `chat.Home`."""
+        known = self._chats.get(opened.session_id)
+        if known is None:
+            feed = self._feed(opened.session_id)
+            known = self._chats[opened.session_id] = Chat(self, self._link, feed, params, opened)
+        else:
+            known.opened = opened
+        return known
 
     def dispatch(self, delivery: Delivery) -> None:
         """Part of `answer.Desk`."""

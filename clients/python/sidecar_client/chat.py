@@ -7,7 +7,7 @@ life of a prompt `answer`'s.
 from __future__ import annotations
 
 import uuid
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 from sidecar_protocol import messages as m
@@ -22,15 +22,22 @@ from .feed import Feed, Subscription
 from .link import Link
 
 
+class Home(Desk, Protocol):
+    """What a chat needs of the app."""
+
+    def adopt(self, params: m.ChatOpenParams, opened: m.ChatOpenResult) -> Chat:
+        """The chat that was opened; the same object for the same session."""
+
+
 class Chat:
     """An open chat. `opened` is what `chat/open` answered; `title` and `state` follow the events since."""
 
     def __init__(
-        self, desk: Desk, link: Link, feed: Feed, params: m.ChatOpenParams, opened: m.ChatOpenResult
+        self, home: Home, link: Link, feed: Feed, params: m.ChatOpenParams, opened: m.ChatOpenResult
     ) -> None:
         self.session_id = opened.session_id
         self.chat_id = opened.chat_id
-        self._desk = desk
+        self._home = home
         self._link = link
         self._feed = feed
         self._params = params
@@ -70,14 +77,15 @@ class Chat:
         model: str | None = None,
         effort: str | None = None,
     ) -> Answer:
-        """Send a prompt and iterate its answer. `replace` names a turn to edit and resend."""
+        """Send a prompt and iterate its answer. `replace` names a turn to edit and resend. The answer to a command
+        (`/open src/*.py`) is one event, `command.result`."""
         params = m.PromptSendParams(
             session_id=self.session_id,
             prompt_id=prompt_id or new_prompt_id(),
             text=text,
             content=content,
             delivery=delivery,
-            replace=None if replace is None else m.TurnRef(turn_id=replace),
+            replace=_turn(replace),
             commands=commands,
             overrides=_overrides(model, effort),
         )
@@ -112,9 +120,8 @@ class Chat:
         around: str | None = None,
         limit: int = 30,
     ) -> m.ChatHistoryResult:
-        place = None if around is None else m.TurnRef(turn_id=around)
         params = m.ChatHistoryParams(
-            session_id=self.session_id, before=before, after=after, around=place, limit=limit
+            session_id=self.session_id, before=before, after=after, around=_turn(around), limit=limit
         )
         return await self._link.ask("chat/history", params, m.ChatHistoryResult)
 
@@ -152,6 +159,79 @@ class Chat:
         """Let waiting prompts run again after a restart, a cancel or a failed turn paused them."""
         return await self._queue("prompt/resume")
 
+    async def fork(self, new_chat_id: str, *, at: str | None = None) -> Chat:
+        """A new chat of this one's turns, up to the turn `at` or the last one that has ended."""
+        params = m.ChatForkParams(session_id=self.session_id, new_chat_id=new_chat_id, at=_turn(at))
+        opened = await self._link.ask("chat/fork", params, m.ChatOpenResult)
+        return self._home.adopt(m.ChatOpenParams(session_id=opened.session_id), opened)
+
+    async def rewind(
+        self,
+        before: str | None = None,
+        *,
+        to: str | None = None,
+        files: Literal["keep", "restore"] = "keep",
+        dry_run: bool = False,
+    ) -> m.ChatRewindResult:
+        """Hide the turn `before` and what follows it, or bring the hidden turn `to` back."""
+        params = m.ChatRewindParams(
+            session_id=self.session_id, before=_turn(before), to=_turn(to), files=files, dry_run=dry_run
+        )
+        return await self._link.ask("chat/rewind", params, m.ChatRewindResult)
+
+    async def open_files(self) -> list[m.OpenFile]:
+        """The files in the chat's window: pinned first, then the most recent."""
+        return (await self._link.ask("files/list", Key(session_id=self.session_id), m.FilesResult)).files
+
+    async def open_file(
+        self, path: str | None = None, *, glob: str | None = None, pinned: bool = False
+    ) -> m.FilesResult:
+        params = m.FilesOpenParams(session_id=self.session_id, path=path, glob=glob, pinned=pinned)
+        return await self._link.ask("files/open", params, m.FilesResult)
+
+    async def close_file(self, path: str | None = None, *, glob: str | None = None) -> m.FilesResult:
+        params = m.FilesCloseParams(session_id=self.session_id, path=path, glob=glob)
+        return await self._link.ask("files/close", params, m.FilesResult)
+
+    async def pin_file(self, path: str, pinned: bool = True) -> m.FilesResult:
+        params = m.FilesPinParams(session_id=self.session_id, path=path)
+        return await self._link.ask("files/pin" if pinned else "files/unpin", params, m.FilesResult)
+
+    async def patches(
+        self,
+        *,
+        turn_id: str | None = None,
+        path: str | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> m.PatchesListResult:
+        """What tools changed, newest first."""
+        params = m.PatchesListParams(
+            session_id=self.session_id, turn_id=turn_id, path=path, cursor=cursor, limit=limit
+        )
+        return await self._link.ask("patches/list", params, m.PatchesListResult)
+
+    async def diffs(
+        self, id: str | None = None, *, path: str | None = None, turn_id: str | None = None
+    ) -> list[m.Patch]:
+        """A change, those of a file or those of a turn, with their diffs."""
+        params = m.PatchesShowParams(session_id=self.session_id, id=id, path=path, turn_id=turn_id)
+        return (await self._link.ask("patches/show", params, m.PatchesShowResult)).items
+
+    async def revert(
+        self,
+        id: str | None = None,
+        *,
+        path: str | None = None,
+        turn_id: str | None = None,
+        dry_run: bool = False,
+    ) -> m.PatchesChanged:
+        """Put back what a change, the changes of a file or those of a turn did; all of them, or none."""
+        params = m.PatchesRevertParams(
+            session_id=self.session_id, id=id, path=path, turn_id=turn_id, dry_run=dry_run
+        )
+        return await self._link.ask("patches/revert", params, m.PatchesChanged)
+
     async def reopen(self, connection: Connection) -> None:
         """Attach to a new process and get what was missed. For the app, after a restart."""
         try:
@@ -183,7 +263,7 @@ class Chat:
         return (await self._link.ask(method, params, m.QueueResult)).queue
 
     def _answer(self, method: str, params: m.PromptSendParams | m.TurnRetryParams) -> Answer:
-        return Answer(self._desk, Delivery(self._link, method, params), self._feed)
+        return Answer(self._home, Delivery(self._link, method, params), self._feed)
 
     def _take(self, opened: m.ChatOpenResult) -> None:
         self.opened = opened
@@ -200,6 +280,10 @@ class Chat:
 
 def new_prompt_id() -> str:
     return f"p-{uuid.uuid4().hex}"
+
+
+def _turn(id: str | None) -> m.TurnRef | None:
+    return None if id is None else m.TurnRef(turn_id=id)
 
 
 def _overrides(model: str | None, effort: str | None) -> m.PromptOverrides | None:

@@ -15,7 +15,7 @@ from sidecar_protocol import messages as m
 from sidecar_protocol.errors import CODES, RpcError
 from sidecar_protocol.framing import MAX_FRAME_BYTES, Deframer, Oversized, encode
 from sidecar_protocol.jsonrpc import Notification
-from sidecar_protocol.peer import Call, Peer
+from sidecar_protocol.peer import Peer, Serve
 
 from .errors import SidecarDied
 from .process import Transport
@@ -41,11 +41,13 @@ class _Gone(RpcError):
 class Connection:
     """Requests to one sidecar process. `over` is set once it is gone, and `death` says how it went."""
 
-    def __init__(self, transport: Transport, hear: Callable[[Notification], None], tasks: TaskGroup) -> None:
+    def __init__(
+        self, transport: Transport, serve: Serve, hear: Callable[[Notification], None], tasks: TaskGroup
+    ) -> None:
         self.over = anyio.Event()
         self.death = SidecarDied("The sidecar is gone")
         self._transport = transport
-        self._peer = Peer(self._write, _serve_nothing, hear, tasks)
+        self._peer = Peer(self._write, serve, hear, tasks)
         self._scope = anyio.CancelScope()
         # Unbounded, because whoever writes waits for an answer: it holds one message for each such waiter.
         self._outgoing, self._to_send = anyio.create_memory_object_stream[bytes](math.inf)
@@ -127,10 +129,7 @@ class Connection:
     def _end(self, death: SidecarDied) -> None:
         self.death = death
         self._peer.refuse(_Gone(CODES["shutting_down"], "The sidecar is gone"))
+        self._peer.cancel_calls()
         self.over.set()
         self._outgoing.close()
         self._to_send.close()
-
-
-async def _serve_nothing(call: Call) -> Any:
-    raise RpcError.named("method_not_found", f"This client offers no {call.method}")

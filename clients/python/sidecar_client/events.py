@@ -18,7 +18,9 @@ class Event(m.Event, kw_only=True, frozen=True):
 
     @property
     def text(self) -> str:
-        """What a delta or a tool's output adds; empty for every other type."""
+        """What a delta or a tool's output adds, and a command's result as Markdown; empty for every other type."""
+        if self.type == "command.result":
+            return str(self.data.get("markdown", ""))
         if not self.type.endswith((".delta", ".output")):
             return ""
         return str(self.data.get("text", ""))

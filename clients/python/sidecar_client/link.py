@@ -16,6 +16,7 @@ from sidecar_protocol import messages as m
 from sidecar_protocol.catalog import METHODS
 from sidecar_protocol.errors import RpcError
 from sidecar_protocol.jsonrpc import Notification
+from sidecar_protocol.peer import Serve
 
 from .connection import Connection
 from .errors import SidecarDied
@@ -32,7 +33,19 @@ STABLE_SECONDS = 10.0
 MAX_SENDS = 3
 """A request that outlives two processes is likely what kills them."""
 
-NOT_REPEATABLE = ("initialize", "chat/import", "prompt/edit", "prompt/remove", "settings/write", "shutdown")
+NOT_REPEATABLE = (
+    "initialize",
+    "chat/fork",
+    "chat/import",
+    "input/answer",
+    "patches/apply",
+    "patches/revert",
+    "permission/answer",
+    "prompt/edit",
+    "prompt/remove",
+    "settings/write",
+    "shutdown",
+)
 REPEATABLE = frozenset(METHODS).difference(NOT_REPEATABLE)
 """Methods whose repetition changes nothing: they read, set a value, or carry a promptId. Others fail."""
 
@@ -42,19 +55,24 @@ Reattach = Callable[[Connection], Awaitable[None]]
 
 
 class Link:
-    """Requests that survive the process. `start` it, then `supervise` it in a task until `stop`."""
+    """Requests that survive the process. `start` it, then `supervise` it in a task until `stop`.
+
+    `hello` is what each process is greeted with; `serve` answers what it asks.
+    """
 
     def __init__(
         self,
         launch: Launch,
         hello: m.InitializeParams,
+        serve: Serve,
         hear: Callable[[Notification], None],
         reattach: Reattach,
         tasks: TaskGroup,
     ) -> None:
+        self.hello = hello
         self.restarts = 0
         self._launch = launch
-        self._hello = hello
+        self._serve = serve
         self._hear = hear
         self._reattach = reattach
         self._tasks = tasks
@@ -112,10 +130,10 @@ class Link:
         raise self._end.again()
 
     async def _connect(self) -> tuple[Connection, m.InitializeResult]:
-        connection = Connection(await self._launch(), self._hear, self._tasks)
+        connection = Connection(await self._launch(), self._serve, self._hear, self._tasks)
         self._tasks.start_soon(connection.run)
         try:
-            server = await connection.initialize(self._hello)
+            server = await connection.initialize(self.hello)
         except BaseException:
             await connection.close()
             raise

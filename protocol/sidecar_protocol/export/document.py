@@ -1,24 +1,26 @@
-"""The contract as an OpenRPC 1.3 document, with the notifications, errors and event types as extensions."""
+"""The contract as an OpenRPC 1.3 document; extensions hold the requests to the client, the notifications, the errors
+and the event types."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from sidecar_protocol.catalog import METHODS, NOTIFICATIONS, VERSIONS, Method
+from sidecar_protocol.catalog import METHODS, NOTIFICATIONS, REQUESTS, VERSIONS, Method, Question
 from sidecar_protocol.errors import CODES
 from sidecar_protocol.messages import EVENT_TYPES
 from sidecar_protocol.messages.base import Json
 
 from .examples import Example, examples
-from .schemas import REF, Member, members, schema_of, schemas
+from .schemas import Member, members, schema_of, schemas
 from .vocabulary import MEANINGS, errors_of
 
 OPENRPC_VERSION = "1.3.2"
 
 _DESCRIPTION = (
     "JSON-RPC 2.0 over the standard input and output of a process that a desktop app spawns. "
-    "Requests go from the client to the sidecar; parameters are named; unknown ones are refused."
+    "Methods are asked by the client, `x-requests` by the sidecar. "
+    "Parameters are named; unknown ones are refused."
 )
 
 
@@ -37,12 +39,13 @@ def document(found: Mapping[str, Example]) -> Json:
             "schemas": schemas(),
             "errors": {name: {"code": code, "message": MEANINGS[name]} for name, code in CODES.items()},
         },
+        "x-requests": [_question(question, found.get(question.name)) for question in REQUESTS.values()],
         "x-notifications": [
             {
                 "name": notice.name,
                 "sender": notice.sender,
                 "summary": notice.summary,
-                "params": {"$ref": REF + notice.params.__name__},
+                "params": schema_of(notice.params),
             }
             for notice in NOTIFICATIONS.values()
         ],
@@ -63,6 +66,19 @@ def _method(method: Method, example: Example | None) -> Json:
     }
     if example:
         document["examples"] = [_pairing(method, example)]
+    return document
+
+
+def _question(question: Question, example: Example | None) -> Json:
+    document: Json = {
+        "name": question.name,
+        "offeredBy": question.offered_by,
+        "summary": question.summary,
+        "params": schema_of(question.params),
+        "result": schema_of(question.result),
+    }
+    if example:
+        document["example"] = {"params": example.params, "result": example.result}
     return document
 
 

@@ -1,4 +1,4 @@
-"""One true example of each method: a request and the result that a real sidecar gave.
+"""One true example of each method, and of each request to the client: a request and the result that it got.
 
 They come from `protocol/transcripts/*.jsonl`, which the tests replay. `examples.json` keeps them beside this
 module, so that an installed package answers `rpc.discover` as the repository does.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from sidecar_protocol.catalog import METHODS
+from sidecar_protocol.catalog import METHODS, REQUESTS
 from sidecar_protocol.messages.base import Json
 
 FILE = Path(__file__).with_name("examples.json")
@@ -28,27 +28,30 @@ class Example(msgspec.Struct, frozen=True):
 
 @cache
 def examples() -> dict[str, Example]:
-    """The kept examples by method."""
+    """The kept examples by name."""
     if not FILE.exists():
         return {}
     return msgspec.json.decode(FILE.read_bytes(), type=dict[str, Example])
 
 
 def from_transcripts(folder: Path) -> dict[str, Example]:
-    """The first answered request of each method, the transcripts read in the order of their names."""
+    """The first answered request of each name, the transcripts read in the order of their names."""
     found: dict[str, Example] = {}
     for path in sorted(folder.glob("*.jsonl")):
         for method, example in _exchanges(path):
             found.setdefault(method, example)
-    return {name: found[name] for name in METHODS if name in found}
+    return {name: found[name] for name in [*METHODS, *REQUESTS] if name in found}
 
 
 def _exchanges(path: Path) -> Iterator[tuple[str, Example]]:
-    asked: dict[str | int, Json] = {}
+    # Either side counts its own requests, so that an id alone does not tell whose request it is.
+    asked: dict[tuple[str, str | int], Json] = {}
     for line in path.read_text("utf-8").splitlines():
-        message = json.loads(line).get("message", {})
+        entry = json.loads(line)
+        message, sender = entry.get("message", {}), entry["from"]
+        other = "client" if sender == "sidecar" else "sidecar"
         if "method" in message and "id" in message:
-            asked[message["id"]] = message
-        elif "result" in message and message["id"] in asked:
-            request = asked.pop(message["id"])
+            asked[sender, message["id"]] = message
+        elif "result" in message and (other, message["id"]) in asked:
+            request = asked.pop((other, message["id"]))
             yield request["method"], Example(request.get("params", {}), message["result"])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sidecar_protocol.catalog import METHODS, NOTIFICATIONS, Method, Notice
+from sidecar_protocol.catalog import METHODS, NOTIFICATIONS, REQUESTS, Method, Notice, Question
 from sidecar_protocol.errors import CODES
 from sidecar_protocol.messages import EVENT_TYPES
 from sidecar_protocol.messages.base import Json, Wire
@@ -21,6 +21,20 @@ TEMPLATE = Path(__file__).with_name("reference.md")
 _WIDTH = 100
 """A value of an example that fits this many columns stays on one line."""
 
+_LONG = 2000
+"""A list of an example that is longer than this as JSON, some forty lines, is cut."""
+
+_FIRST = 2
+"""So many of its elements are shown: one may be a special case, two tell the shape."""
+
+_OFFERS = {
+    "tools": "Asked of a client that has offered tools, in `initialize` or by `tools/offer`.",
+    **{
+        name: f"Asked of a client whose `capabilities` have `{name}`."
+        for name in ("permissions", "input", "buffers")
+    },
+}
+
 
 def page(found: Mapping[str, Example]) -> str:
     """The whole page, with these examples."""
@@ -28,6 +42,8 @@ def page(found: Mapping[str, Example]) -> str:
         "errors": _errors(),
         "index": _index(),
         "methods": "\n\n".join(_method(method, found.get(method.name)) for method in METHODS.values()),
+        "offers": _offers(),
+        "requests": "\n\n".join(_question(question, found.get(name)) for name, question in REQUESTS.items()),
         "notifications": "\n\n".join(_notification(notice) for notice in NOTIFICATIONS.values()),
         "events": _table(("type", "data"), ((f"`{name}`", says) for name, says in EVENT_TYPES.items())),
         "types": "\n\n".join(_type(name) for name in _shared_types()),
@@ -63,20 +79,36 @@ def _index() -> str:
     return _table(("method", "what it does"), rows)
 
 
+def _offers() -> str:
+    rows = (
+        (f"[`{name}`](#{_anchor(name)})", question.summary, f"`{question.offered_by}`")
+        for name, question in REQUESTS.items()
+    )
+    return _table(("request", "what it asks", "offered by"), rows)
+
+
 def _method(method: Method, example: Example | None) -> str:
     lines = [f"### `{method.name}`", "", method.summary]
     if method.early:
         lines += ["", "Allowed before `initialize`."]
-    lines += ["", *_params(method), "", *_result(method)]
+    lines += ["", *_params(method.params), "", *_result(method.result)]
     lines += ["", "Errors: " + ", ".join(f"`{name}`" for name in errors_of(method)) + "."]
     if example:
-        lines += ["", "```json", *_exchange(method, example), "```"]
+        lines += ["", *_exchange(method.name, example)]
     return "\n".join(lines)
 
 
-def _params(method: Method) -> list[str]:
-    rows = members(method.params.__name__)
-    return ["Parameters" + _note(method.params), "", _members(rows)] if rows else ["No parameters."]
+def _question(question: Question, example: Example | None) -> str:
+    lines = [f"### `{question.name}`", "", question.summary, "", _OFFERS[question.offered_by]]
+    lines += ["", *_params(question.params), "", *_result(question.result)]
+    if example:
+        lines += ["", *_exchange(question.name, example)]
+    return "\n".join(lines)
+
+
+def _params(params: type[Wire]) -> list[str]:
+    rows = members(params.__name__)
+    return ["Parameters" + _note(params), "", _members(rows)] if rows else ["No parameters."]
 
 
 def _note(struct: type) -> str:
@@ -84,19 +116,33 @@ def _note(struct: type) -> str:
     return f". {description}" if description else "."
 
 
-def _result(method: Method) -> list[str]:
-    if not issubclass(method.result, Wire):
+def _result(result: type) -> list[str]:
+    if not issubclass(result, Wire):
         return ["Result: a JSON object, which the example cuts short."]
-    return ["Result" + _note(method.result), "", _members(members(method.result.__name__))]
+    return ["Result" + _note(result), "", _members(members(result.__name__))]
 
 
-def _exchange(method: Method, example: Example) -> list[str]:
-    request = {"jsonrpc": "2.0", "id": 1, "method": method.name, "params": example.params}
-    return [pretty(request), pretty({"jsonrpc": "2.0", "id": 1, "result": example.result})]
+def _exchange(name: str, example: Example) -> list[str]:
+    request = {"jsonrpc": "2.0", "id": 1, "method": name, "params": example.params}
+    answer = {"jsonrpc": "2.0", "id": 1, "result": _shortened(example.result)}
+    return ["```json", pretty(request), pretty(answer), "```"]
+
+
+def _shortened(result: Json) -> Json:
+    """The result with its lists cut where whole ones would hide the page behind them."""
+    return {
+        name: [*value[:_FIRST], f"… {len(value) - _FIRST} more"] if _is_long(value) else value
+        for name, value in result.items()
+    }
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > _FIRST and len(json.dumps(value)) > _LONG
 
 
 def _notification(notice: Notice) -> str:
-    sent = f"Sent by the {notice.sender}. {notice.summary}"
+    sender = "either side" if notice.sender == "both" else f"the {notice.sender}"
+    sent = f"Sent by {sender}. {notice.summary}"
     rows = members(notice.params.__name__)
     return f"### `{notice.name}`\n\n{sent}\n\n" + (_members(rows) if rows else "No parameters.")
 
@@ -105,6 +151,8 @@ def _shared_types() -> list[str]:
     """The types that are not shown whole under a method or a notification."""
     shown = {method.params.__name__ for method in METHODS.values()}
     shown |= {method.result.__name__ for method in METHODS.values()}
+    shown |= {question.params.__name__ for question in REQUESTS.values()}
+    shown |= {question.result.__name__ for question in REQUESTS.values()}
     shown |= {notice.params.__name__ for notice in NOTIFICATIONS.values()} - {"Event"}
     return [name for name in schemas() if name not in shown]
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from sidecar_protocol.catalog import METHODS, NOTIFICATIONS
+from sidecar_protocol.catalog import METHODS, NOTIFICATIONS, REQUESTS
 from sidecar_protocol.messages import ErrorObject
 from sidecar_protocol.messages.base import Json, Wire
 
@@ -39,6 +39,8 @@ def schemas() -> dict[str, Json]:
     roots: set[type] = {ErrorObject}
     roots.update(method.params for method in METHODS.values())
     roots.update(method.result for method in METHODS.values() if issubclass(method.result, Wire))
+    roots.update(question.params for question in REQUESTS.values())
+    roots.update(question.result for question in REQUESTS.values())
     roots.update(notice.params for notice in NOTIFICATIONS.values())
     ordered = sorted(roots, key=lambda root: root.__name__)
     _, components = msgspec.json.schema_components(ordered, ref_template=REF + "{name}")
@@ -58,10 +60,10 @@ def members(name: str) -> list[Member]:
     ]
 
 
-def schema_of(result: type) -> Json:
-    """The schema to stand for a method's result."""
-    if issubclass(result, Wire):
-        return {"$ref": REF + result.__name__}
+def schema_of(struct: type) -> Json:
+    """The schema to stand for parameters or a result."""
+    if issubclass(struct, Wire):
+        return {"$ref": REF + struct.__name__}
     return {"type": "object"}
 
 

@@ -31,7 +31,9 @@ __all__ = [
     "ChatSearchResult",
     "ChatSummary",
     "KeyInfo",
+    "OpenFile",
     "Owner",
+    "PendingRequest",
     "Queue",
     "QueuedPrompt",
     "Recovered",
@@ -130,6 +132,36 @@ class Recovered(Wire, kw_only=True, frozen=True):
     """The ids of the items that were ended as interrupted."""
 
 
+class OpenFile(Wire, kw_only=True, frozen=True):
+    """A file that is part of the chat's window."""
+
+    path: str
+    """The file's real path, absolute."""
+    pinned: bool
+    """Whether it stays when newer files push others out."""
+    last_viewed_at: int
+    """Milliseconds since 1970, when it was last opened or touched by a tool."""
+    added_at: int
+    """Milliseconds since 1970, when it was opened."""
+    opened_by: str
+    """Who opened it: `user`, the name of a tool, or a rule."""
+    state: Literal["ok", "missing", "binary", "too_large", "unreadable"]
+    """How it is on disk; only an `ok` one is shown to the model."""
+
+
+class PendingRequest(Wire, kw_only=True, frozen=True):
+    """A question that waits for a person."""
+
+    kind: Literal["permission", "input"]
+    """Which of the two."""
+    id: str
+    """What `permission/answer` or `input/answer` takes."""
+    turn_id: str
+    """The turn that waits."""
+    request: Json
+    """The parameters of `permission/request` or `input/request`."""
+
+
 class ChatOpenResult(ChatRef, kw_only=True, frozen=True):
     status: Literal["created", "resumed", "attached", "recovered"]
     """`created` now, `resumed` from the database, `attached` (open on this connection already), or
@@ -152,14 +184,14 @@ class ChatOpenResult(ChatRef, kw_only=True, frozen=True):
     """What the chat does now."""
     queue: Queue
     """The prompts that wait."""
-    pending: list[Json]
-    """Permissions and inputs that wait for an answer."""
+    pending: list[PendingRequest]
+    """Permissions and inputs that wait for an answer, oldest first."""
     usage: Usage
     """Tokens of the whole chat."""
     config: Json
     """The configuration in force for the chat."""
-    open_files: list[Json]
-    """Files that are part of the chat's window."""
+    open_files: list[OpenFile]
+    """Files that are part of the chat's window: pinned first, then the most recent."""
     title: str | None = None
     """The chat's title, given or automatic."""
     project_path: str | None = None

@@ -11,6 +11,7 @@ from .base import Json, Wire
 __all__ = [
     "ContentBlock",
     "ErrorObject",
+    "FileChange",
     "Item",
     "ItemStatus",
     "LineRange",
@@ -80,6 +81,33 @@ class Usage(Wire, kw_only=True, frozen=True):
     """Those of the input that the provider had cached."""
 
 
+class FileChange(Wire, kw_only=True, frozen=True):
+    """A file that a tool changed, or is about to change."""
+
+    path: str
+    """Relative to the project, or absolute in another folder of the chat."""
+    kind: Literal["create", "modify", "delete"]
+    """What becomes of the file."""
+    unified_diff: str | None = None
+    """The change as a unified diff; absent for binary files."""
+    before_hash: str | None = None
+    """The sha256 of the bytes before; absent for a new file."""
+    after_hash: str | None = None
+    """The sha256 of the bytes after; absent for a deleted file."""
+    old_ref: str | None = None
+    """For `blob/read`: the bytes before."""
+    new_ref: str | None = None
+    """For `blob/read`: the bytes after."""
+    added: int = 0
+    """Lines added."""
+    removed: int = 0
+    """Lines removed."""
+    binary: bool = False
+    """Whether the bytes are no text."""
+    truncated: bool = False
+    """Whether the diff is a part."""
+
+
 class Item(Wire, kw_only=True, frozen=True):
     """One part of a turn. `type` is user, message, thought, tool, plan, compaction, command, notice or error;
     a type that a client does not know still has `title` and `text`."""
@@ -112,10 +140,30 @@ class Item(Wire, kw_only=True, frozen=True):
     """A tool's output: `text`, `truncated`, `ref?`."""
     locations: list[Json] | None = None
     """Places that a tool touched: `path`, `line?`."""
-    changes: list[Json] | None = None
-    """Files that a tool changed: `path`, `kind`, `unifiedDiff`, `beforeHash`, `afterHash`."""
+    changes: list[FileChange] | None = None
+    """Files that a tool changed."""
     exit_code: int | None = None
     """Of a command that a tool ran."""
+    entries: list[Json] | None = None
+    """The steps of a plan: `content`, `status` (pending, in_progress or completed), `priority?`."""
+    result: Any = None
+    """What a command answered, as `command.result` has it in `data`."""
+    compaction_id: str | None = None
+    """Of a compaction; `chat/uncompact` takes the newest one back."""
+    trigger: str | None = None
+    """Why a chat was compacted: background, blocking or manual."""
+    from_turn: str | None = None
+    """The first turn that a compaction's summary stands for."""
+    to_turn: str | None = None
+    """The last turn that it stands for."""
+    tokens_before: int | None = None
+    """What the chat took before it was compacted."""
+    tokens_after: int | None = None
+    """What it takes since."""
+    summary: str | None = None
+    """The summary, as Markdown."""
+    undoable: bool | None = None
+    """Whether a compaction can be taken back."""
     error: ErrorObject | None = None
     """Why it failed."""
 

@@ -28,6 +28,9 @@ MAX_PAGE_BYTES = 8 * 1024 * 1024
 """A page must fit well into a frame, whatever the client asks for."""
 
 
+DEFAULT_TAIL = m.Tail()
+
+
 class ChatHandlers:
     def __init__(self, ready: Callable[[], Awaitable[Chats]], attachments: Attachments) -> None:
         self._ready = ready
@@ -62,9 +65,9 @@ class ChatHandlers:
         attached = self._attachments.get(session) is not None
         replay = m.Replay(kind="none") if attached else self._replay(params.after, view)
         if not attached:
-            self._attach(call, session, view, replay)
+            attach(self._attachments, call, session, view, replay)
         closed = opened.closed
-        return _opened_result(
+        return await opened_result(
             session,
             view,
             status="created" if opened.created else "attached" if attached else "resumed",
@@ -86,12 +89,6 @@ class ChatHandlers:
         if seq == chat.last_seq:
             return m.Replay(kind="none")
         return m.Replay(kind="events", from_=seq + 1, to=chat.last_seq)
-
-    def _attach(self, call: Call, session: Session, view: View, replay: m.Replay) -> None:
-        chat = view.snapshot.chat
-        cursor = replay.from_ - 1 if replay.from_ is not None else chat.last_seq
-        attachment = self._attachments.attach(session, chat.epoch, cursor)
-        call.after_answer(attachment.release)
 
     async def _close(self, call: Call, params: Key) -> m.ChatCloseResult:
         session = await (await self._ready()).known(address_of(params))
@@ -211,7 +208,16 @@ class ChatHandlers:
         }
 
 
-def _opened_result(session: Session, view: View, **more: Any) -> m.ChatOpenResult:
+def attach(attachments: Attachments, call: Call, session: Session, view: View, replay: m.Replay) -> None:
+    """Follow the chat from where the answer ends, once the answer is on its way."""
+    chat = view.snapshot.chat
+    cursor = replay.from_ - 1 if replay.from_ is not None else chat.last_seq
+    attachment = attachments.attach(session, chat.epoch, cursor)
+    call.after_answer(attachment.release)
+
+
+async def opened_result(session: Session, view: View, **more: Any) -> m.ChatOpenResult:
+    """What opening a chat shows."""
     snapshot = view.snapshot
     chat = snapshot.chat
     holder = view.holder
@@ -227,15 +233,26 @@ def _opened_result(session: Session, view: View, **more: Any) -> m.ChatOpenResul
         before=snapshot.page.before,
         state=chat.state,  # type: ignore[arg-type]  # the journal holds only states of the contract
         queue=queue_to_wire(session),
-        pending=[],
+        pending=[
+            m.PendingRequest(kind=asked.kind, id=asked.id, turn_id=asked.turn_id, request=asked.data)  # type: ignore[arg-type]
+            for asked in snapshot.pending
+            if asked.kind != "compaction"
+        ],
         usage=as_wire(chat.usage, m.Usage),
         config=session.config,
-        open_files=[],
+        open_files=await _open_files(session) if chat.open_files else [],
         title=chat.title,
         project_path=chat.project_path,
         owner=owner,
         **more,
     )
+
+
+async def _open_files(session: Session) -> list[m.OpenFile]:
+    from ...chat import files
+    from .work import open_files
+
+    return open_files((await files.listed(session)).files)
 
 
 def _changed(session: Session, seq: int | None) -> m.ChatChanged:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from anyio.abc import TaskGroup
 from sidecar_protocol import messages as m
-from sidecar_protocol.catalog import VERSIONS, Method
+from sidecar_protocol.catalog import METHODS, VERSIONS, Method
 from sidecar_protocol.errors import RpcError
 from sidecar_protocol.messages.base import Empty, Key
 from sidecar_protocol.peer import Call
@@ -18,10 +18,19 @@ from ...rpc.dispatch import Dispatcher, Handler
 from ...rpc.wire import Wire
 from .attachments import Attachments
 from .chats import ChatHandlers
+from .client import Client, checked_tools
+from .lazy import lazily
 from .prompts import PromptHandlers
 from .providers import ProviderHandlers
 from .system import System, SystemHandlers
 from .wire import address_of
+
+_WORK = [
+    name
+    for name, method in METHODS.items()
+    if method.name.partition("/")[0]
+    in ("files", "patches", "git", "permission", "input", "permissionRules", "tools", "commands", "rules")
+] + ["chat/fork", "chat/rewind", "chat/context", "chat/compact", "chat/uncompact"]
 
 
 class Greeter(msgspec.Struct, frozen=True):
@@ -41,8 +50,10 @@ class NativeFace:
         greeter: Greeter,
         wire: Wire,
         tasks: TaskGroup,
+        client: Client,
     ) -> None:
         self._greeter = greeter
+        self._client = client
         self._greeting: m.InitializeParams | None = None
         self._attachments = Attachments(wire, tasks)
         chats = ChatHandlers(ready, self._attachments)
@@ -52,6 +63,7 @@ class NativeFace:
                 **self._own(),
                 **chats.table(),
                 **prompts.table(),
+                **lazily(_WORK, lambda: _work(ready, self._attachments, client)),
                 **ProviderHandlers(system).table(),
                 **SystemHandlers(ready, system).table(),
             },
@@ -63,6 +75,7 @@ class NativeFace:
         """The client has said who it is, here or at the door."""
         self._greeting = params
         self._attachments.delta_ms = params.delta_ms
+        self._client.greeted(params)
         self._greeter.greeted(params)
 
     def _own(self) -> Mapping[str, Handler]:
@@ -85,6 +98,7 @@ class NativeFace:
             raise RpcError.named("unsupported_version", message, supported=VERSIONS)
         if params.delta_ms < 0 or (params.process_id is not None and params.process_id < 1):
             raise RpcError.named("invalid_params", "`deltaMs` and `processId` must not be negative")
+        checked_tools(params.tools)
         self.greet(params)
         return self._greeter.hello()
 
@@ -98,3 +112,22 @@ class NativeFace:
 
     async def _shutdown(self, call: Call, params: m.ShutdownParams) -> m.ShutdownResult:
         return await self._greeter.shutdown(params.grace_ms)
+
+
+def _work(
+    ready: Callable[[], Awaitable[Chats]], attachments: Attachments, client: Client
+) -> Mapping[str, Handler]:
+    """The handlers of what has to do with tools."""
+    from .branches import BranchHandlers
+    from .context import ContextHandlers
+    from .permissions import PermissionHandlers
+    from .tools import ToolHandlers
+    from .work import WorkHandlers
+
+    return {
+        **BranchHandlers(ready, attachments).table(),
+        **ContextHandlers(ready).table(),
+        **PermissionHandlers(ready).table(),
+        **ToolHandlers(ready, client).table(),
+        **WorkHandlers(ready).table(),
+    }

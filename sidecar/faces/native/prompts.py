@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import anyio
 import msgspec
@@ -42,6 +43,14 @@ class PromptHandlers:
     async def _send(self, call: Call, params: m.PromptSendParams) -> m.PromptSendResult:
         _check_prompt_id(params.prompt_id)
         chats = await self._ready()
+        text = params.text or ""
+        if text.startswith("/") and params.commands == "auto":
+            from ...chat import commands
+
+            asked = commands.read(text)
+            if not isinstance(asked, str):
+                return await self._command(call, chats, params, asked)
+            params = msgspec.structs.replace(params, text=asked)
         with anyio.CancelScope(shield=True):
             blocks = await _content(chats, params)
             session = await chats.for_prompt(address_of(params))
@@ -51,10 +60,21 @@ class PromptHandlers:
                 delivery=params.delivery,
                 expect_turn_id=params.expect_turn_id,
                 replace=params.replace.turn_id if params.replace else None,
-                overrides=_overrides(params.overrides),
+                overrides={**overrides_of(params.overrides), **context_of(params.context)},
             )
             with self._following(call, session):
                 sent = await session.send(prompt)
+        return _sent(session, sent)
+
+    async def _command(
+        self, call: Call, chats: Chats, params: m.PromptSendParams, asked: Any
+    ) -> m.PromptSendResult:
+        from ...chat import commands
+
+        with anyio.CancelScope(shield=True):
+            session = await chats.for_prompt(address_of(params))
+            with self._following(call, session):
+                sent = await commands.run(chats, session, params.prompt_id, asked)
         return _sent(session, sent)
 
     async def _retry(self, call: Call, params: m.TurnRetryParams) -> m.PromptSendResult:
@@ -62,7 +82,7 @@ class PromptHandlers:
         session = await (await self._ready()).known(address_of(params))
         with anyio.CancelScope(shield=True), self._following(call, session):
             sent = await session.retry(
-                params.prompt_id, params.turn_id, params.from_ == "here", _overrides(params.overrides)
+                params.prompt_id, params.turn_id, params.from_ == "here", overrides_of(params.overrides)
             )
         return _sent(session, sent)
 
@@ -129,7 +149,14 @@ async def _content(chats: Chats, params: m.PromptSendParams) -> list[Block]:
     return await content.keep(chats.store, [block_of(block) for block in params.content or []])
 
 
-def _overrides(overrides: m.PromptOverrides | None) -> dict[str, str]:
+def context_of(context: m.PromptContext | None) -> dict[str, Any]:
+    """The prompt's switches for blocks of context, as they are kept with it."""
+    given = msgspec.to_builtins(context) if context else {}
+    kept = {key: value for key, value in given.items() if value not in (None, "auto", [])}
+    return {"context": kept} if kept else {}
+
+
+def overrides_of(overrides: m.PromptOverrides | None) -> dict[str, str]:
     given = msgspec.to_builtins(overrides) if overrides else {}
     return {key: value for key, value in given.items() if value is not None}
 

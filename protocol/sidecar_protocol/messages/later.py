@@ -1,0 +1,11 @@
+"""The types that neither a start nor a first answer needs; `messages` has them when the first is asked for."""
+
+from .branches import *  # noqa: F403
+from .context import *  # noqa: F403
+from .files import *  # noqa: F403
+from .git import *  # noqa: F403
+from .patches import *  # noqa: F403
+from .permissions import *  # noqa: F403
+from .providers import *  # noqa: F403
+from .system import *  # noqa: F403
+from .tools import *  # noqa: F403

@@ -1,0 +1,162 @@
+"""The patch ledger of a chat: every change that a tool made to a file, to see, to undo and to take elsewhere."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from .base import ChatRef, Key, Wire
+
+__all__ = [
+    "FileRestore",
+    "Patch",
+    "PatchInfo",
+    "PatchesApplyParams",
+    "PatchesChanged",
+    "PatchesClearResult",
+    "PatchesExportParams",
+    "PatchesExportResult",
+    "PatchesListParams",
+    "PatchesListResult",
+    "PatchesRevertParams",
+    "PatchesShowParams",
+    "PatchesShowResult",
+]
+
+
+class PatchesListParams(Key, kw_only=True, frozen=True):
+    turn_id: str | None = None
+    """Only what this turn changed."""
+    path: str | None = None
+    """Only changes of this file."""
+    cursor: str | None = None
+    """The `nextCursor` of the page before."""
+    limit: int = 50
+    """At most so many items."""
+
+
+class PatchInfo(Wire, kw_only=True, frozen=True):
+    """One change that a tool made."""
+
+    id: str
+    """Unique in the chat."""
+    turn_id: str
+    """The turn that made it."""
+    file_path: str
+    """Relative to the project, or absolute in another folder of the chat."""
+    ts: int
+    """Milliseconds since 1970."""
+    tool_name: str
+    """The tool that made it."""
+    summary: str
+    """A line to show, such as `-3, +5 lines`."""
+    added: int
+    """Lines that it added."""
+    removed: int
+    """Lines that it took away."""
+    status: Literal["applied", "reverted", "superseded", "drifted"]
+    """Whether the file is as it left it: put back, changed by a later patch, or changed from outside if not."""
+    kind: Literal["create", "modify", "delete"]
+    """What became of the file."""
+    binary: bool = False
+    """Whether it has no diff since the bytes are no text."""
+    truncated: bool = False
+    """Whether its stored diff is a part, or was let go as newer ones came. It can be undone and exported whole."""
+
+
+class PatchesListResult(ChatRef, kw_only=True, frozen=True):
+    items: list[PatchInfo]
+    """The changes of this page, newest first."""
+    next_cursor: str | None = None
+    """For the next page; absent on the last."""
+
+
+class PatchesShowParams(Key, kw_only=True, frozen=True):
+    """Exactly one of `id`, `path` and `turnId`."""
+
+    id: str | None = None
+    """One change."""
+    path: str | None = None
+    """All changes of this file."""
+    turn_id: str | None = None
+    """All changes of this turn."""
+
+
+class Patch(PatchInfo, kw_only=True, frozen=True):
+    """A change with its diff."""
+
+    unified_diff: str | None = None
+    """The change as a unified diff; absent for binary files and where only the summary was kept."""
+    before_hash: str | None = None
+    """The sha256 of the bytes before; absent for a new file."""
+    after_hash: str | None = None
+    """The sha256 of the bytes after; absent for a deleted file."""
+
+
+class PatchesShowResult(ChatRef, kw_only=True, frozen=True):
+    items: list[Patch]
+    """The changes, newest first."""
+
+
+class PatchesClearResult(ChatRef, kw_only=True, frozen=True):
+    cleared: int
+    """How many changes left the ledger. The files stay as they are."""
+    seq: int | None = None
+    """The seq of the event that tells of it; absent when the ledger was empty."""
+
+
+class PatchesRevertParams(PatchesShowParams, kw_only=True, frozen=True):
+    """Exactly one of `id`, `path` and `turnId`. All files are put back, or none: one that is not as the change left
+    it is a conflict, and -32010."""
+
+    dry_run: bool = False
+    """Only say what would be done."""
+
+
+class PatchesApplyParams(PatchesRevertParams, kw_only=True, frozen=True):
+    """Exactly one of `id`, `path` and `turnId`. What was reverted is done again: all files, or none."""
+
+
+class FileRestore(Wire, kw_only=True, frozen=True):
+    """What putting a file back did, or would do."""
+
+    path: str
+    """Relative to the project, or absolute in another folder of the chat."""
+    kind: Literal["create", "modify", "delete"]
+    """What becomes of the file."""
+    status: Literal["restored", "would_restore", "conflict", "unchanged"]
+    """Done, would be done, could not be done as the file is not as it was left, or not needed."""
+    reason: str | None = None
+    """Why it is a conflict, in English."""
+
+
+class PatchesChanged(ChatRef, kw_only=True, frozen=True):
+    items: list[PatchInfo]
+    """The changes that were meant, as they are now, newest first."""
+    file_changes: list[FileRestore]
+    """What happened to each file, or would."""
+    seq: int | None = None
+    """The seq of the last event that tells of it; absent when nothing changed."""
+
+
+class PatchesExportParams(Key, kw_only=True, frozen=True):
+    turn_id: str | None = None
+    """Only what this turn changed; the whole chat when absent."""
+    path: str | None = None
+    """The file to write; without it the patch comes inline."""
+
+
+class PatchesExportResult(ChatRef, kw_only=True, frozen=True):
+    """One patch that `git apply` takes."""
+
+    files: int
+    """How many files it changes."""
+    bytes: int
+    """Its size."""
+    patch: str | None = None
+    """The patch, when no `path` was given and it is UTF-8."""
+    data: str | None = None
+    """The patch in base64, when no `path` was given and it is not UTF-8."""
+    path: str | None = None
+    """The file that was written."""
+    left_out: list[str] = []
+    """Files outside the project, which a patch for it cannot name."""

@@ -1,0 +1,1 @@
+"""The rows of the table, by theme. `catalog` puts them together."""

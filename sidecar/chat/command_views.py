@@ -1,0 +1,110 @@
+"""What slash commands answer, as data for an app and as Markdown for people. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from ..model.files import Patch
+from .branches import Rewound
+from .files import FilesChanged
+
+BAR_WIDTH = 20
+"""Characters of a whole budget."""
+
+View = tuple[dict[str, Any], str]
+
+
+def files_view(changed: FilesChanged) -> View:
+    rows = [
+        {
+            "path": viewed.file.path,
+            "pinned": viewed.file.pinned,
+            "openedBy": viewed.file.opened_by,
+            "state": viewed.state,
+        }
+        for viewed in changed.files
+    ]
+    shown = [
+        {"file": row["path"], "pinned": "yes" if row["pinned"] else "", "state": row["state"]} for row in rows
+    ]
+    notes = (
+        [f"Not pinned, as all pins are in use: {', '.join(changed.not_pinned)}"] if changed.not_pinned else []
+    )
+    notes += [f"{changed.left} more matched and found no room."] if changed.left else []
+    markdown = "\n\n".join([as_table(shown) if shown else "No files are open.", *notes])
+    return {"files": rows, "notPinned": changed.not_pinned, "left": changed.left}, markdown
+
+
+def patches_view(patches: Sequence[Patch]) -> View:
+    rows: list[dict[str, Any]] = [
+        {
+            "n": number,
+            "file": patch.file_path,
+            "change": patch.summary,
+            "by": patch.tool_name,
+            "status": patch.status,
+        }
+        for number, patch in enumerate(patches, 1)
+    ]
+    return {"items": msgspec.to_builtins(patches)}, as_table(rows) if rows else "No changes yet."
+
+
+def diff_view(patches: Sequence[Patch]) -> View:
+    texts = [
+        f"**{patch.file_path}** ({patch.summary}, {patch.status})\n\n````diff\n{patch.unified_diff or ''}\n````"
+        for patch in patches
+    ]
+    return {"items": msgspec.to_builtins(patches)}, "\n\n".join(texts)
+
+
+def rewound_view(rewound: Rewound) -> View:
+    words = f"Back at turn {rewound.head or 'none'}: {len(rewound.hidden)} turns hidden, {len(rewound.shown)} shown."
+    rows = [{"file": change.path, "status": change.status} for change in rewound.files]
+    return msgspec.to_builtins(rewound), "\n\n".join([words, *([as_table(rows)] if rows else [])])
+
+
+def context_view(manifest: dict[str, Any]) -> str:
+    """The manifest as a bar for each block: how much of the budget it takes, and why it is there."""
+    total = max(1, manifest["budget"])
+    rows = [
+        {
+            "block": block["label"],
+            "share": _bar(block["tokens"] / total) if block["included"] != "dropped" else "",
+            "tokens": block["tokens"],
+            "sent": block["included"],
+            "gate": block["gate"],
+        }
+        for block in manifest["blocks"]
+    ]
+    counted = "exact" if manifest["exact"] else "estimated"
+    used, share = manifest["used"], manifest["used"] / total
+    head = f"**{manifest['model']}**: {used:,} of {total:,} tokens ({share:.0%}, {counted})"
+    head += f", {manifest['reserve']:,} kept for the answer"
+    return f"{head}\n\n{as_table(rows)}"
+
+
+def _bar(share: float) -> str:
+    eighths = round(min(1.0, share) * BAR_WIDTH * 8)
+    full, rest = divmod(eighths, 8)
+    return "█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "") or "▏"
+
+
+def as_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Rows with the same keys as a Markdown table."""
+    if not rows:
+        return "Nothing."
+    names = list(rows[0])
+    lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
+    lines += ["| " + " | ".join(_cell(row[name]) for name in names) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+_MARKUP = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>|"} | {"\n": " "})
+
+
+def _cell(value: Any) -> str:
+    """A value as text that Markdown leaves alone: a file may be called `__init__.py`."""
+    return str("" if value is None else value).translate(_MARKUP)

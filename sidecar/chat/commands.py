@@ -1,0 +1,276 @@
+"""Slash commands: what a person types into a prompt that the sidecar answers itself, without a model.
+
+A command is found by its name in one table, which `commands/list` and `/help` show. Its answer is data for the app
+and Markdown for people.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from ..model.content import Block
+from ..model.events import NewEvent
+from ..model.failures import Refused, invalid
+from ..workspace import git
+from . import asking, branches, facts, files, patches, preview
+from .chats import Chats
+from .command_views import as_table, context_view, diff_view, files_view, patches_view, rewound_view
+from .identity import Address
+from .patches import Chosen
+from .session import Sent, Session
+
+MAX_NAME = 40
+"""Characters of a word behind a slash that may be meant as a command."""
+
+
+class Reply(msgspec.Struct, frozen=True):
+    data: dict[str, Any]
+    markdown: str
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A command as it was typed: its name, and the words behind it."""
+
+    name: str
+    rest: str
+
+    def words(self) -> list[str]:
+        try:
+            return shlex.split(self.rest)
+        except ValueError as error:
+            raise invalid("text", f"words with closed quotes behind /{self.name} ({error})") from error
+
+    def one(self, what: str) -> str:
+        """The only word behind the name; an unquoted path may have spaces."""
+        words = self.words()
+        if not words:
+            raise invalid("text", f"/{self.name} {what}")
+        return words[0] if len(words) == 1 else self.rest.strip()
+
+
+Run = Callable[[Chats, Session, Asked], Awaitable[Reply]]
+
+
+class Command(msgspec.Struct, frozen=True):
+    name: str
+    arguments: str
+    description: str
+    run: Run
+
+
+def read(text: str) -> Asked | str:
+    """The command that a prompt is, or the text that it sends: `//` stands for a slash that is meant."""
+    if text.startswith("//"):
+        return text[1:]
+    head, _, rest = text[1:].partition(" ")
+    name = head.strip()
+    first_line = name.partition("\n")[0]
+    plain = first_line == name and 0 < len(name) <= MAX_NAME and "/" not in name
+    if not text.startswith("/") or not plain or not name[0].isalpha():
+        return text
+    if name not in COMMANDS:
+        raise _unknown(name)
+    return Asked(name, rest.strip())
+
+
+async def run(chats: Chats, session: Session, prompt_id: str, asked: Asked) -> Sent:
+    """Carry out a command and journal its answer; a prompt id runs once."""
+    known = await session.store.prompt(session.chat.id, prompt_id)
+    if known:
+        return Sent("duplicate", known.turn_id or None, known.seq)
+    reply = await COMMANDS[asked.name].run(chats, session, asked)
+
+    async def make() -> tuple[None, list[NewEvent]]:
+        data = {"promptId": prompt_id, "command": asked.name, "data": reply.data, "markdown": reply.markdown}
+        return None, [NewEvent("command.result", data)]
+
+    _, seq = await session.apply(make)
+    return Sent("command", None, seq)
+
+
+async def _open(chats: Chats, session: Session, asked: Asked) -> Reply:
+    words = asked.words()
+    pinned = "--pin" in words
+    named = [word for word in words if word != "--pin"]
+    if not named:
+        raise invalid("text", "/open PATH or GLOB, and --pin to keep it in view")
+    changed = None
+    for word in named:
+        glob = word if any(mark in word for mark in "*?[{") else None
+        changed = await files.opened(session, None if glob else word, glob, pinned)
+    assert changed is not None
+    return Reply(*files_view(changed))
+
+
+async def _close(chats: Chats, session: Session, asked: Asked) -> Reply:
+    word = asked.one("PATH")
+    glob = word if any(mark in word for mark in "*?[{") else None
+    return Reply(*files_view(await files.closed(session, None if glob else word, glob)))
+
+
+async def _pin(chats: Chats, session: Session, asked: Asked) -> Reply:
+    return Reply(*files_view(await files.pinned(session, asked.one("PATH"))))
+
+
+async def _unpin(chats: Chats, session: Session, asked: Asked) -> Reply:
+    return Reply(*files_view(await files.unpinned(session, asked.one("PATH"))))
+
+
+async def _list_open(chats: Chats, session: Session, asked: Asked) -> Reply:
+    return Reply(*files_view(await files.listed(session)))
+
+
+async def _clear_open(chats: Chats, session: Session, asked: Asked) -> Reply:
+    return Reply(*files_view(await files.cleared(session)))
+
+
+async def _list_patches(chats: Chats, session: Session, asked: Asked) -> Reply:
+    return Reply(*patches_view(await patches.listed(session, Chosen())))
+
+
+async def _show_patch(chats: Chats, session: Session, asked: Asked) -> Reply:
+    return Reply(*diff_view(await patches.shown(session, _chosen(asked.one("N or PATH")))))
+
+
+async def _clear_patches(chats: Chats, session: Session, asked: Asked) -> Reply:
+    count, _ = await patches.cleared(session)
+    return Reply({"cleared": count}, f"{count} patches left the list.")
+
+
+async def _revert(chats: Chats, session: Session, asked: Asked) -> Reply:
+    changed = await patches.reverted(session, _chosen(asked.one("N or PATH")), dry_run=False)
+    rows = [{"path": change.path, "status": change.status} for change in changed.files]
+    return Reply({"files": rows, "ids": [patch.id for patch in changed.items]}, as_table(rows))
+
+
+async def _diff(chats: Chats, session: Session, asked: Asked) -> Reply:
+    words = asked.words()
+    if set(words) - {"--staged"}:
+        raise invalid("text", "/diff or /diff --staged")
+    found = await git.diff(session.desk.needed_workspace(), staged="--staged" in words)
+    text = f"```\n{found.summary}\n```\n\n````diff\n{found.text}\n````" if found.text else "No changes."
+    return Reply({"summary": found.summary, "diff": found.text, "truncated": found.truncated}, text)
+
+
+async def _context(chats: Chats, session: Session, asked: Asked) -> Reply:
+    content = [Block(type="text", text=asked.rest or " ")]
+    manifest = asking.without_text(await preview.manifest(session, content, {}, None))
+    return Reply(manifest, context_view(manifest))
+
+
+async def _compact(chats: Chats, session: Session, asked: Asked) -> Reply:
+    if session.turn:
+        raise facts.busy()
+    planned = await preview.planned(session)
+    id = await preview.compact(session, asked.rest or None) if planned else None
+    if planned is None or id is None:
+        return Reply({"compactionId": None}, "There is nothing old enough to compact.")
+    count, figures = (
+        len(planned.oldest),
+        f"{planned.before} tokens before, {planned.after} and the summary now",
+    )
+    return Reply({"compactionId": id, "turns": count}, f"A summary stands for {count} turns: {figures}.")
+
+
+async def _rules(chats: Chats, session: Session, asked: Asked) -> Reply:
+    from . import instructions
+
+    found = await instructions.listed(chats, Address(None, None, None, session.chat.key.session_id))
+    rows = [
+        {"rule": rule.rule_path, "applies": rule.applies, "tokens": rule.tokens, "used": rule.load_count}
+        | {"": rule.problem or ""}
+        for rule in found
+    ]
+    return Reply({"items": msgspec.to_builtins(found)}, as_table(rows) if rows else "No instruction rules.")
+
+
+async def _session(chats: Chats, session: Session, asked: Asked) -> Reply:
+    what, _, name = asked.rest.partition(" ")
+    restore = name.endswith(" --files")
+    name = name.removesuffix(" --files").strip()
+    if what == "save" and name:
+        saved = await branches.save(session, name)
+        return Reply({"name": saved.name, "head": saved.head}, f"Saved as **{saved.name}**.")
+    if what == "load" and name:
+        return Reply(*rewound_view(await branches.load(session, name, restore=restore)))
+    if what in ("list", "") and not name:
+        rows = [msgspec.to_builtins(saved) for saved in await session.store.checkpoints(session.chat.id)]
+        return Reply({"items": rows}, as_table([{"name": row["name"], "turn": row["head"]} for row in rows]))
+    raise invalid("text", "/session save NAME, /session load NAME [--files], or /session list")
+
+
+async def _model(chats: Chats, session: Session, asked: Asked) -> Reply:
+    if asked.rest:
+        await session.configure({"model": asked.rest})
+    model = session.config["model"]
+    return Reply({"model": model}, f"The model is `{model}`.")
+
+
+async def _stats(chats: Chats, session: Session, asked: Asked) -> Reply:
+    figures = await chats.statistics("chat", Address(None, None, None, session.chat.key.session_id))
+    rows = msgspec.to_builtins(figures)
+    uses = await session.store.tool_uses(session.chat.id)
+    shown = [{"what": name, "count": value} for name, value in rows.items() if isinstance(value, int)]
+    shown += [{"what": f"calls of {name}", "count": count} for name, count in sorted(uses.items())]
+    return Reply({**rows, "tools": uses}, as_table(shown))
+
+
+async def _help(chats: Chats, session: Session, asked: Asked) -> Reply:
+    rows = [
+        {"command": f"/{command.name} {command.arguments}".strip(), "what it does": command.description}
+        for command in COMMANDS.values()
+    ]
+    return Reply({"items": rows}, as_table(rows))
+
+
+COMMANDS: dict[str, Command] = {
+    command.name: command
+    for command in (
+        Command("open", "PATH|GLOB [--pin]", "Bring files into view; --pin keeps them there.", _open),
+        Command("open:list", "", "The files in view.", _list_open),
+        Command("open:clear", "", "Take all files out of view.", _clear_open),
+        Command("close", "PATH|GLOB", "Take a file out of view.", _close),
+        Command("pin", "PATH", "Keep a file in view.", _pin),
+        Command("unpin", "PATH", "Let newer files push it out again.", _unpin),
+        Command("patches:list", "", "What tools changed in this chat, newest first.", _list_patches),
+        Command("patches:show", "N|PATH", "The diff of a change.", _show_patch),
+        Command("patches:clear", "", "Empty the list; nothing is undone.", _clear_patches),
+        Command("patches:revert", "N|PATH", "Undo a change.", _revert),
+        Command("diff", "[--staged]", "What git sees as changed in the project.", _diff),
+        Command(
+            "session",
+            "save|load|list [NAME] [--files]",
+            "Name this place of the chat, go back to one (--files: files too), or list them.",
+            _session,
+        ),
+        Command(
+            "context", "[PROMPT]", "What the model would be sent with a prompt, block by block.", _context
+        ),
+        Command("compact", "[INSTRUCTIONS]", "Let a summary stand for the oldest turns.", _compact),
+        Command("rules", "", "The instruction files that hold here, and how fresh they are.", _rules),
+        Command("model", "[NAME]", "Which model answers, or choose another.", _model),
+        Command("stats", "", "Figures of this chat.", _stats),
+        Command("help", "", "This list.", _help),
+    )
+}
+
+
+def _chosen(word: str) -> Chosen:
+    return Chosen(number=int(word)) if word.isdecimal() and len(word) < 6 else Chosen(path=word)
+
+
+def _unknown(name: str) -> Refused:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, COMMANDS, n=1)
+    remedy = f"did you mean /{near[0]}?" if near else "/help lists the commands"
+    return Refused(
+        "invalid_params",
+        f"`text`: there is no command /{name}; {remedy}",
+        params={"field": "text", "command": name, "nearest": near[0] if near else None},
+        hint="Two slashes send text that begins with one",
+    )

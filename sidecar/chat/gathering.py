@@ -1,0 +1,263 @@
+"""What could be sent with a prompt beside the chat itself: open files, patches, git's diff. Reads, and decides nothing.
+
+The gates say what is worth reading at all; the assembly says what is sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from ..context.assembly import Material
+from ..context.excerpts import excerpt
+from ..context.fences import fenced
+from ..context.gates import Gates, Scene, Switches, decide, opens
+from ..model.content import Kept, Turn
+from ..model.failures import Failure
+from ..model.files import OpenFile, Patch
+from ..store.store import Store
+from ..workspace import diff as diffs
+from ..workspace import git
+from ..workspace.paths import Workspace
+from ..workspace.text import NotText, decoded
+from ..workspace.writing import digest
+from . import edits
+from .desk import Desk
+from .measuring import Measure
+
+RECENT_TURNS = 3
+"""A file tool in so many of the last turns is activity."""
+
+MAX_IDENTIFIERS = 20_000
+"""Of all open files together: enough for 35 files, and a set of a few megabytes."""
+
+MAX_DIFFS = 20
+GIT_S = 5.0
+"""A prompt does not wait longer for git."""
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{3,80}")
+_FILE_TOOLS = frozenset({"read_file", "write_file", "edit_file", "insert_line", "patch_file"})
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """An open file with its text; `path` is as the model knows it."""
+
+    file: OpenFile
+    path: str
+    text: str
+    hash: str
+    data: bytes
+
+
+class Gathered(msgspec.Struct, frozen=True):
+    """Materials of the project, and the files among them by the id of their block."""
+
+    gates: Gates
+    pinned: list[Material] = []
+    files: list[Material] = []
+    patch_summary: Material | None = None
+    diffs: list[Material] = []
+    git_diff: Material | None = None
+    opened: dict[str, Opened] = {}
+
+
+class Gatherer:
+    """For one prompt of one chat. `recent` are the newest turns, which are surely sent."""
+
+    def __init__(
+        self,
+        store: Store,
+        desk: Desk,
+        measure: Measure,
+        prompt: str,
+        switches: Switches,
+        recent: Sequence[Turn],
+        has_past: bool,
+    ) -> None:
+        self._store = store
+        self._desk = desk
+        self._measure = measure
+        self._prompt = prompt
+        self._switches = switches
+        self._recent = recent
+        self._has_past = has_past
+        self._secret = desk.chat.epoch
+
+    async def run(self) -> Gathered:
+        workspace = self._workspace()
+        if workspace is None:
+            scene = Scene(prompt=self._prompt, has_outputs=self._has_past)
+            return Gathered(decide(scene, msgspec.structs.replace(self._switches, git_diff="never")))
+        opened = await anyio.to_thread.run_sync(self._read, workspace)
+        patches = await self._patches(workspace)
+        gates = decide(self._scene(opened, patches), self._switches)
+        if gates.open_files == "recent-activity" and gates.aside:
+            # Thanks, or a question that has nothing to do with the project: the files would only cost.
+            gates = msgspec.structs.replace(gates, open_files=None)
+        pinned, files = self._file_materials(opened, gates)
+        return Gathered(
+            gates=gates,
+            pinned=pinned,
+            files=files,
+            patch_summary=self._patch_summary(patches),
+            diffs=await self._diffs(patches, gates),
+            git_diff=await self._git(workspace, gates),
+            opened={_id(found.path): found for found in opened},
+        )
+
+    def _workspace(self) -> Workspace | None:
+        try:
+            return self._desk.workspace()
+        except Failure:
+            return None  # the project is gone: its blocks are too
+
+    def _read(self, workspace: Workspace) -> list[Opened]:
+        opened = []
+        for file in self._desk.files.listed():
+            try:
+                data = workspace.read_bytes(file.path, self._desk.settings.max_file_bytes)
+                text = decoded(data).plain
+            except (Failure, NotText):
+                continue  # it stays listed with its state, and is not sent
+            opened.append(Opened(file, workspace.relative(file.path), text, digest(data), data))
+        return opened
+
+    async def _patches(self, workspace: Workspace) -> list[Patch]:
+        entries = await self._store.patches(self._desk.chat.id)
+        patches = [entry.patch for entry in entries if entry.visible and not entry.cleared]
+        if not patches:
+            return []
+        from ..workspace import ledger
+
+        newest = patches[-self._desk.settings.max_patches :]
+        statuses = partial(ledger.with_statuses, newest, partial(edits.hash_on_disk, workspace))
+        return (await anyio.to_thread.run_sync(statuses))[::-1]
+
+    def _scene(self, opened: Sequence[Opened], patches: Sequence[Patch]) -> Scene:
+        items = [item for turn in self._recent[-RECENT_TURNS:] for item in turn.items if item.type == "tool"]
+        last = [item for turn in self._recent[-1:] for item in turn.items if item.type == "tool"]
+        names: set[str] = set()
+        for found in opened:
+            names.update(_IDENTIFIER.findall(found.text)[: MAX_IDENTIFIERS - len(names)])
+        return Scene(
+            prompt=self._prompt,
+            open_files=tuple(found.path for found in opened),
+            pinned=frozenset(found.path for found in opened if found.file.pinned),
+            identifiers=frozenset(names),
+            patched=tuple(dict.fromkeys(patch.file_path for patch in patches)),
+            last_turn_edited=any(item.changes for item in last),
+            file_tool_in_last_3_turns=any(item.name in _FILE_TOOLS for item in items),
+            drifted=any(patch.status == "drifted" for patch in patches),
+            last_command_failed=any(item.exit_code not in (None, 0) for item in last),
+            has_outputs=self._has_past,
+        )
+
+    def _file_materials(
+        self, opened: Sequence[Opened], gates: Gates
+    ) -> tuple[list[Material], list[Material]]:
+        sent = {kept.path: kept for turn in self._recent for kept in turn.context if kept.path}
+        all_in = opens(gates.open_files) and not gates.pinned_only
+        pinned: list[Material] = []
+        others: list[Material] = []
+        for found in opened:
+            wanted = found.file.pinned or all_in
+            gate = "pinned" if found.file.pinned else gates.open_files or "no-gate"
+            material = self._file(found, sent.get(found.path), gate, wanted)
+            (pinned if found.file.pinned else others).append(material)
+        listed = self._list(opened) if opened and not all_in else None
+        return pinned, ([listed] if listed else []) + others
+
+    def _file(self, found: Opened, before: Kept | None, gate: str, wanted: bool) -> Material:
+        id = _id(found.path)
+        if before and before.hash == found.hash:
+            return Material(id, "openFiles", found.path, "", "in-history", open=False)
+        label = f"file {found.path}"
+        text = fenced(self._secret, id, label, found.text)
+
+        def cut(_: str, room: int) -> str:
+            overhead = self._measure.count(fenced(self._secret, id, label, ""))
+            part = excerpt(
+                found.text, self._prompt, room - overhead - 8, self._measure.count, path=found.path
+            )
+            return fenced(self._secret, id, label, part) if part else ""
+
+        return Material(id, "openFiles", found.path, text, gate, open=wanted, cut=cut)
+
+    def _list(self, opened: Sequence[Opened]) -> Material:
+        text = "\n".join(found.path for found in opened)
+        return self._listing("files", "openFiles", "open files", text, "list")
+
+    def _patch_summary(self, patches: Sequence[Patch]) -> Material | None:
+        if not patches:
+            return None
+        lines = [
+            f"{patch.file_path}: {patch.summary} ({patch.tool_name}, {patch.status})" for patch in patches
+        ]
+        return self._listing(
+            "patches", "patches", "changes by tools, newest first", "\n".join(lines), "ledger"
+        )
+
+    async def _diffs(self, patches: Sequence[Patch], gates: Gates) -> list[Material]:
+        gate = gates.patches if opens(gates.patches) else "budget-allows" if gates.patches_if_room else None
+        if gate is None or not patches:
+            return []
+        made = []
+        for patch in [patch for patch in patches if patch.status != "reverted"][:MAX_DIFFS]:
+            text = await self._diff_of(patch)
+            if text:
+                made.append(
+                    self._material(f"patch:{patch.id}", "patches", f"diff {patch.file_path}", text, gate)
+                )
+        return made
+
+    async def _diff_of(self, patch: Patch) -> str:
+        sides: list[bytes | None] = []
+        for ref in (patch.old_ref, patch.new_ref):
+            sides.append((await self._store.read_blob(ref, 0, edits.MAX_LOOKED_BYTES))[1] if ref else None)
+        found = await anyio.to_thread.run_sync(lambda: diffs.unified(patch.file_path, sides[0], sides[1]))
+        return found.text
+
+    async def _git(self, workspace: Workspace, gates: Gates) -> Material | None:
+        if not opens(gates.git_diff):
+            return None
+        gate = gates.git_diff or ""
+        try:
+            with anyio.fail_after(GIT_S):
+                found = await git.diff(workspace)
+                staged = await git.diff(workspace, staged=True)
+        except (Failure, TimeoutError):
+            return Material("gitDiff", "gitDiff", "git diff", "", "unavailable", open=False)
+        untracked = "".join(f"\nuntracked: {name}" for name in found.untracked[:50])
+        text = "\n".join(part for part in (found.summary, staged.summary, untracked) if part.strip())
+        if gates.git_diff_wanted == "diff" or found.text or staged.text:
+            text += f"\n\n{found.text}\n{staged.text}"
+        return self._material("gitDiff", "gitDiff", "git diff", text, gate) if text.strip() else None
+
+    def _material(self, id: str, kind: str, label: str, text: str, gate: str) -> Material:
+        """A diff as a block that is cut by hunks."""
+        overhead = self._measure.count(fenced(self._secret, id, label, ""))
+
+        def cut(_: str, room: int) -> str:
+            part, _was = diffs.clipped(text, max(0, (room - overhead - 8) * 2))
+            made = fenced(self._secret, id, label, part)
+            return made if self._measure.count(made) <= room else ""
+
+        return Material(id, kind, label, fenced(self._secret, id, label, text), gate, cut=cut)
+
+    def _listing(self, id: str, kind: str, label: str, text: str, gate: str) -> Material:
+        """A list as a block: names of files are others' text, too."""
+
+        def cut(_: str, room: int) -> str:
+            overhead = self._measure.count(fenced(self._secret, id, label, "")) + 8
+            return fenced(self._secret, id, label, self._measure.cut(text, room - overhead) + "\n…")
+
+        return Material(id, kind, label, fenced(self._secret, id, label, text), gate, cut=cut)
+
+
+def _id(path: str) -> str:
+    return f"file:{path}"

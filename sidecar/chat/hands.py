@@ -1,0 +1,181 @@
+"""The hands of one call: what its tool may touch, and what happens around it: leave, writing, keeping."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from ..model.failures import Failure
+from ..model.files import Change
+from ..providers.base import ToolCall
+from ..tools.base import Answer, Edit, Need, Outcome, Wrong
+from ..tools.toolbox import Verdict
+from ..workspace.paths import Workspace
+from . import edits as editing
+from .desk import Desk, call_key, place_of
+from .permits import Ground, Permits
+from .running import RunningTurn, new_id
+
+logger = logging.getLogger(__name__)
+
+BUFFER_S = 2.0
+"""How long an app may take to say what its editor holds; then the file on disk counts."""
+
+T = TypeVar("T")
+
+
+class CallHands:
+    """The toolbox's `Clerk` for one call of a turn."""
+
+    def __init__(self, desk: Desk, turn: RunningTurn, call: ToolCall) -> None:
+        self._desk = desk
+        self._shop = desk.workshop
+        self._turn = turn
+        self._call = call
+        self._item = turn.item_of(call)
+        self._changes: list[Change] = []
+        self._workspace: Workspace | None = None
+
+    @property
+    def workspace(self) -> Workspace:
+        if self._workspace is None:
+            self._workspace = self._desk.workspace()
+        if self._workspace is None:
+            raise Wrong("This chat has no project, so there are no files.")
+        return self._workspace
+
+    @property
+    def call_key(self) -> str:
+        return call_key(self._desk.chat, self._item)
+
+    def seen(self, path: str) -> str | None:
+        return self._desk.seen(self.workspace, path)
+
+    async def block(self, function: Callable[..., T], *args: Any) -> T:
+        return await anyio.to_thread.run_sync(function, *args, abandon_on_cancel=True)
+
+    async def show(self, text: str) -> None:
+        await self._turn.tool_output(self._call, text)
+
+    async def plan(self, entries: list[dict[str, Any]]) -> None:
+        await self._turn.plan(entries)
+
+    async def ask(self, message: str, schema: dict[str, Any]) -> Answer | None:
+        app, requests = self._shop.app, self._shop.requests
+        if not app.can("input"):
+            return None
+        id = new_id("in")
+        request = {"inputId": id, **self._address(), "message": message, "schema": schema}
+        waiting = requests.open(id)
+
+        async def deliver() -> None:
+            try:
+                waiting.answer(_answer(await app.ask_input(request)))
+            except Failure as failure:
+                logger.warning("the app did not answer a question", extra={"error": failure.message})
+                waiting.answer({"action": "cancel", "by": "policy"})
+
+        await self._turn.request_opened("input", id, request)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(deliver)
+            answer = await waiting.answered()
+            tasks.cancel_scope.cancel()
+        recorded = {"inputId": id, "by": "user", **answer}
+        with anyio.CancelScope(shield=True):
+            await self._turn.request_closed("input", id, recorded)
+        requests.close(id, recorded)
+        return Answer(answer["action"], answer.get("values") or {})
+
+    async def unsaved(self, path: str) -> str | None:
+        app = self._shop.app
+        if not app.can("buffers"):
+            return None
+        key = self._desk.chat.key
+        place = place_of(self.workspace, path)
+        try:
+            with anyio.fail_after(BUFFER_S):
+                answer = await app.read_buffer(
+                    {"sessionId": key.session_id, "chatId": key.chat_id, "path": place}
+                )
+        except (Failure, TimeoutError):
+            return None
+        text = answer.get("text")
+        return text if isinstance(text, str) else None
+
+    async def call_app(self, name: str, arguments: dict[str, Any], timeout_s: float) -> Outcome:
+        try:
+            with anyio.fail_after(timeout_s):
+                answer = await self._shop.app.call_tool(
+                    {**self._address(), "name": name, "arguments": arguments}
+                )
+        except TimeoutError:
+            return Outcome(f"The app did not answer within {timeout_s:g} s.", failed=True)
+        return _app_outcome(answer)
+
+    async def leave(self, need: Need) -> Verdict:
+        settings, config, chat = self._desk.settings, self._desk.config, self._desk.chat
+        if need.edits:
+            self._changes = await editing.planned(self._shop.store, need.edits, settings.max_patch_bytes)
+        ground = Ground(
+            chat=chat.id,
+            session_id=chat.key.session_id,
+            chat_id=chat.key.chat_id,
+            mode=config["mode"],
+            project=chat.project_path,
+            folders=config.get("extraFolders") or (),
+            file_rules=settings.rules,
+            expiry_s=settings.expiry_s,
+        )
+        permits = Permits(self._shop.store, self._shop.app, self._shop.requests)
+        return await permits.leave(ground, self._turn, self._item, need, self._changes)
+
+    async def carry_out(self, edits: Sequence[Edit]) -> None:
+        """Journal what is about to be written, write it, and enter it into the ledger."""
+        changes = [msgspec.to_builtins(change) for change in self._changes]
+        self._item = msgspec.structs.replace(self._item, changes=changes)
+        await self._turn.tool_updated(self._call, self._item)
+        with anyio.CancelScope(shield=True):
+            try:
+                await editing.write(self.workspace, edits, self._item.id)
+            except Failure:
+                self._item = msgspec.structs.replace(self._item, changes=None)
+                await self._turn.tool_updated(self._call, self._item)
+                raise
+            await self._turn.record(*editing.recorded(self._turn.id, self._item, self._changes, edits))
+
+    async def keep(self, text: str) -> str:
+        (kept,) = await self._shop.store.put_blobs([text.encode()], "text/plain; charset=utf-8")
+        return kept.id
+
+    def _address(self) -> dict[str, Any]:
+        """Which call of which chat the app is asked about."""
+        key = self._desk.chat.key
+        return {
+            "sessionId": key.session_id,
+            "chatId": key.chat_id,
+            "turnId": self._turn.id,
+            "itemId": self._item.id,
+        }
+
+
+def _answer(answer: dict[str, Any]) -> dict[str, Any]:
+    action = answer.get("action")
+    if action not in ("accept", "decline", "cancel"):
+        raise Failure("invalid_params", f"`action`: {str(action)[:80]!r} is none of accept, decline, cancel")
+    values = answer.get("values")
+    return {"action": action, "values": values} if isinstance(values, dict) else {"action": action}
+
+
+def _app_outcome(answer: dict[str, Any]) -> Outcome:
+    blocks = answer.get("content")
+    texts = [
+        block.get("text") or f"[{block.get('type', 'content')}]"
+        for block in (blocks if isinstance(blocks, list) else [])
+        if isinstance(block, dict)
+    ]
+    return Outcome("\n".join(map(str, texts)) or "(no output)", failed=answer.get("isError") is True)

@@ -1,0 +1,256 @@
+"""Leave for what a tool wants to do: decided by rules and mode, else asked of a person, and always journalled.
+
+Fails closed: what cannot be decided is asked, and what nobody can be asked is denied.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+import msgspec
+
+from ..model.content import Item
+from ..model.events import NewEvent
+from ..model.failures import Failure
+from ..model.files import Change
+from ..policy.decide import Decision, Subject, Suggestion, safe_decide, suggestions
+from ..policy.rules import Rule
+from ..store.store import Store
+from ..store.work import RuleRow
+from ..tools.base import Need
+from ..tools.toolbox import Verdict
+from .apps import App
+from .requests import Requests, Waiting
+from .running import RunningTurn, new_id, now
+
+logger = logging.getLogger(__name__)
+
+DECISIONS = ("allow_once", "allow_chat", "allow_always", "deny_once", "deny_always")
+
+_LABELS = {
+    "allow_once": "Allow this once",
+    "allow_chat": "Allow in this chat",
+    "allow_always": "Always allow in this project",
+    "deny_once": "Deny",
+    "deny_always": "Never allow in this project",
+}
+
+
+class Ground(msgspec.Struct, frozen=True):
+    """What a decision stands on: the chat, its mode and project, and the rules of its files."""
+
+    chat: int
+    session_id: str
+    chat_id: str | None
+    mode: str
+    project: str | None
+    folders: Sequence[str]
+    file_rules: Sequence[Rule]
+    expiry_s: float | None
+
+
+class _Case(msgspec.Struct, frozen=True):
+    """One call that asks for leave, and what the policy said."""
+
+    ground: Ground
+    turn: RunningTurn
+    item: Item
+    subject: Subject
+    decision: Decision
+    changes: Sequence[Change]
+
+
+class Permits:
+    def __init__(self, store: Store, app: App, requests: Requests) -> None:
+        self._store = store
+        self._app = app
+        self._requests = requests
+
+    async def leave(
+        self, ground: Ground, turn: RunningTurn, item: Item, need: Need, changes: Sequence[Change]
+    ) -> Verdict:
+        """Whether the call may be carried out; waits for a person where only one can say."""
+        subject = _subject(need)
+        rules = [*ground.file_rules, *map(rule_of, await self._store.rules(ground.chat, ground.project))]
+        decision = safe_decide(subject, ground.mode, rules, ground.folders)
+        case = _Case(ground, turn, item, subject, decision, changes)
+        if decision.effect == "allow":
+            if need.kind != "read" or decision.by == "rule":
+                await turn.note_permission(_audit(item, subject, decision))
+            return Verdict(True)
+        if decision.effect == "ask" and self._app.can("permissions"):
+            return await self._ask(case)
+        await self._deny_at_once(case)
+        if decision.effect == "deny":
+            return Verdict(False, f"Denied: {decision.reason}. Do not try the same again.")
+        return Verdict(
+            False,
+            "Denied: this needs the user's permission, and the app cannot ask for it. Go on without it.",
+        )
+
+    async def _deny_at_once(self, case: _Case) -> None:
+        request = _request(case)
+        rule = case.decision.rule if case.decision.effect == "deny" else None
+        outcome = {
+            "permissionId": request["permissionId"],
+            "decision": "deny_once",
+            "by": "rule" if rule else "policy",
+            "itemId": case.item.id,
+            "reason": case.decision.reason,
+            **({"ruleId": rule.id} if rule else {}),
+        }
+        turn = case.turn.id
+        await case.turn.record(
+            NewEvent("permission.requested", request, turn), NewEvent("permission.resolved", outcome, turn)
+        )
+
+    async def _ask(self, case: _Case) -> Verdict:
+        request = _request(case)
+        id = request["permissionId"]
+        waiting = self._requests.open(id)
+        await case.turn.request_opened("permission", id, request)
+        answer = await self._answer(waiting, request, case.ground.expiry_s)
+        with anyio.CancelScope(shield=True):
+            recorded = await self._resolve(case, id, answer)
+        self._requests.close(id, recorded)
+        return _verdict(case.turn, recorded)
+
+    async def _answer(
+        self, waiting: Waiting, request: dict[str, Any], expiry_s: float | None
+    ) -> dict[str, Any]:
+        async def deliver() -> None:
+            try:
+                waiting.answer(_checked(await self._app.ask_permission(request)))
+            except Failure as failure:
+                logger.warning("the app did not answer a permission", extra={"error": failure.message})
+                feedback = f"The app failed to ask: {failure.message}"
+                waiting.answer({"decision": "deny_once", "by": "policy", "feedback": feedback})
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(deliver)
+            with anyio.move_on_after(expiry_s):
+                await waiting.answered()
+            waiting.answer({"decision": "deny_once", "by": "expiry"})
+            tasks.cancel_scope.cancel()
+        return await waiting.answered()
+
+    async def _resolve(self, case: _Case, id: str, answer: dict[str, Any]) -> dict[str, Any]:
+        """Journal the answer, after the rule that it makes."""
+        ground = case.ground
+        outcome = {"permissionId": id, "itemId": case.item.id, "by": "user", **answer}
+        standing = _standing(case.subject, answer["decision"])
+        rows = _rows(standing, "chat" if ground.project is None else standing.scope) if standing else []
+        for row in rows:
+            await self._store.put_rule(row, ground.chat, ground.project)
+            outcome["ruleId"] = row.id
+        await case.turn.request_closed("permission", id, outcome)
+        return outcome
+
+
+def rule_of(row: RuleRow) -> Rule:
+    return msgspec.convert(row, Rule, from_attributes=True)
+
+
+def rule_row(
+    scope: str, effect: str, kind: str, pattern: str, source: str, folder: str | None = None
+) -> RuleRow:
+    """A rule as it is kept, under an id of its own."""
+    return RuleRow(new_id("r"), scope, effect, kind, pattern, folder, source, now())
+
+
+def _standing(subject: Subject, decision: str) -> Suggestion | None:
+    """The standing answer that a decision makes; None for one that counts once."""
+    return next((found for found in suggestions(subject) if found.decision == decision), None)
+
+
+def _rows(standing: Suggestion, scope: str) -> list[RuleRow]:
+    return [
+        rule_row(scope, standing.effect, standing.kind, pattern, "answer", standing.folder)
+        for pattern in standing.patterns
+    ]
+
+
+def _subject(need: Need) -> Subject:
+    return Subject(
+        kind=need.kind,
+        text=need.subject,
+        paths=tuple(edit.path for edit in need.edits),
+        folder=need.folder,
+        reads_only=need.reads_only,
+    )
+
+
+def _request(case: _Case) -> dict[str, Any]:
+    ground, item, subject, decision = case.ground, case.item, case.subject, case.decision
+    standing = {
+        found.decision: {"rule": found.text}
+        for found in suggestions(subject)
+        if found.effect == "deny" or decision.rule is None  # a rule that asks outweighs one that allows
+    }
+    options = [
+        {"decision": name, "label": label, **standing.get(name, {})}  # type: ignore[call-overload]
+        for name, label in _LABELS.items()
+        if name.endswith("once") or name in standing
+    ]
+    expires = {"expiresAt": now() + int(ground.expiry_s * 1000)} if ground.expiry_s else {}
+    return {
+        "permissionId": new_id("pe"),
+        "sessionId": ground.session_id,
+        "chatId": ground.chat_id,
+        "turnId": case.turn.id,
+        "itemId": item.id,
+        "kind": subject.kind,
+        "title": item.title or item.name or "",
+        "subject": subject.text,
+        "reason": decision.reason,
+        "changes": list(case.changes),
+        "options": options,
+        **({"folder": subject.folder} if subject.folder is not None else {}),
+        **expires,
+    }
+
+
+def _audit(item: Item, subject: Subject, decision: Decision) -> dict[str, Any]:
+    """What was allowed without asking, and why."""
+    outcome: dict[str, Any] = {
+        "permissionId": new_id("pe"),
+        "itemId": item.id,
+        "kind": subject.kind,
+        "subject": subject.text,
+        "decision": "allow_once",
+        "by": decision.by,
+        "reason": decision.reason,
+    }
+    return {**outcome, "ruleId": decision.rule.id} if decision.rule else outcome
+
+
+def checked_answer(decision: str, feedback: str | None, then: str | None) -> dict[str, Any]:
+    """A person's answer, without what it leaves out."""
+    answer = {"decision": decision, "feedback": feedback, "then": then}
+    return {key: value for key, value in answer.items() if value is not None}
+
+
+def _checked(answer: dict[str, Any]) -> dict[str, Any]:
+    """What an app answered, if it is an answer."""
+    decision = answer.get("decision")
+    if decision not in DECISIONS:
+        raise Failure(
+            "invalid_params", f"`decision`: {str(decision)[:80]!r} is none of {', '.join(DECISIONS)}"
+        )
+    feedback, then = answer.get("feedback"), answer.get("then")
+    return checked_answer(
+        decision, feedback if isinstance(feedback, str) else None, "stop" if then == "stop" else None
+    )
+
+
+def _verdict(turn: RunningTurn, outcome: dict[str, Any]) -> Verdict:
+    feedback = outcome.get("feedback")
+    if outcome["decision"].startswith("allow"):
+        return Verdict(True, feedback or "")
+    if outcome.get("then") == "stop":
+        turn.stop()
+    why = "Nobody answered in time." if outcome["by"] == "expiry" else "The user denied this."
+    return Verdict(False, f"{why} {feedback}" if feedback else f"{why} Do not try the same again.")

@@ -1,0 +1,97 @@
+"""Foreign text on a screen of limited size: every character to be seen, none obeyed, and what is left out counted.
+
+Knows neither files nor commands, only their lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Sequence
+
+import msgspec
+from rich.text import Text
+
+MAX_LINE = 2000
+"""Characters of a line of output: more than any screen is wide, and a bound for an output without line ends."""
+
+_SEQUENCES = re.compile(r"\x1b\[[0-9;:<=>?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
+
+# In what a person gives leave for nothing may be hidden: a control is shown by its picture, and no character turns
+# the direction of those beside it.
+_PICTURES = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"} | {0x7F: "\u2421"}
+_PICTURES |= dict.fromkeys((*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
+
+
+def exact(text: str) -> str:
+    """Text that a terminal shows and does not obey, with all that is in it to be seen."""
+    return text.translate(_PICTURES)
+
+
+def one_line(text: str, most: int | None = None) -> str:
+    """The same on a single line, cut where it has more than `most` characters."""
+    line = exact(text).replace("\n", "\u240a").replace("\t", " ")
+    return line if most is None or len(line) <= most else line[: max(1, most - 1)] + "…"
+
+
+class Excerpt(msgspec.Struct, frozen=True):
+    """The beginning of a text; `note` says what of it is left out, and is empty when nothing is."""
+
+    lines: list[Text]
+    note: str
+
+
+def beginning(lines: Sequence[Text], rows: int, width: int) -> Excerpt:
+    """As many lines as have room on `rows` rows of the screen. A line that alone has none is cut."""
+    shown: list[Text] = []
+    cut = 0
+    for line in lines:
+        line = line.copy()
+        line.expand_tabs(8)
+        needed = max(1, -(-line.cell_len // width))
+        if needed > rows:
+            if not shown:
+                whole = len(line)
+                line.truncate(rows * width)
+                shown, cut = [line], whole - len(line)
+            break
+        shown.append(line)
+        rows -= needed
+    return Excerpt(shown, _left_out(len(lines) - len(shown), cut))
+
+
+def _left_out(lines: int, characters: int) -> str:
+    parts = [f"{characters} characters of this line"] if characters else []
+    parts += [f"{lines} more line{'s' if lines > 1 else ''}"] if lines else []
+    return f"… {' and '.join(parts)} not shown" if parts else ""
+
+
+class Tail:
+    """The last lines of an output that may have no end."""
+
+    def __init__(self, lines: int) -> None:
+        self._lines: deque[str] = deque(maxlen=lines)
+        self._open = ""
+        self._count = 0
+
+    def add(self, text: str) -> None:
+        *whole, last = (self._open + text).split("\n")
+        self._lines.extend(line[:MAX_LINE] for line in whole)
+        self._count += len(whole)
+        self._open = last[-MAX_LINE:]
+
+    @property
+    def lines(self) -> list[str]:
+        """What is to be seen of them: a line that was written over is as it was left."""
+        shown = [*self._lines, *([self._open] if self._open else [])]
+        return [_settled(line) for line in shown[-(self._lines.maxlen or 0) :]]
+
+    @property
+    def above(self) -> int:
+        """How many lines came before these."""
+        return self._count + bool(self._open) - len(self.lines)
+
+
+def _settled(line: str) -> str:
+    plain = _SEQUENCES.sub("", line).rstrip("\r")
+    return exact(plain.rpartition("\r")[2])

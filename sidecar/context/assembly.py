@@ -1,0 +1,336 @@
+"""One budget over everything that a request holds: who may claim how much, in which order. Pure and deterministic.
+
+The order of claims: system, tools, rules and the prompt, which are never cut; the last two turns; pinned files; the
+summary; other open files; the patches' summary and diffs; git's diff; retrieval; older turns. What a block leaves
+of its cap flows to the next. The sum never exceeds the budget.
+
+What comes in is text that somebody else has read, and counts; what goes out says which of it is sent, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from .budget import Budget, Caps
+
+Included = Literal["full", "truncated", "summary", "dropped"]
+
+LAST_TURNS = 2
+"""So many of the newest turns go before everything but the prompt: what was just said."""
+
+LAST_SHARE = 0.4
+CUT_SHARE = 0.2
+SMALL_LAST_SHARE = 0.15
+"""Of a budget that cannot hold the whole chat, the most that they take whole, and cut; and of a small budget: what was
+said earlier must find room, too."""
+
+SMALL_BUDGET = 9_000
+FOUND_SHARE = 0.95
+"""In a budget so small, what is found again of a long chat is worth more than some turns before the last two."""
+
+MIN_CUT = 64
+"""Tokens: a smaller piece of a turn or a file tells nothing."""
+
+MESSAGE_TOKENS = 8
+"""Role and separators around a message."""
+
+Count = Callable[[str], int]
+Cut = Callable[[str, int], str]
+"""The text cut to so many tokens, with a mark of what is left out; "" when nothing useful fits."""
+
+
+class Block(msgspec.Struct, frozen=True):
+    """A row of the manifest: what it is, how large, whether it is sent, and by which gate."""
+
+    id: str
+    kind: str
+    label: str
+    tokens: int
+    included: Included
+    gate: str
+    text: str = ""
+
+
+class Material(msgspec.Struct, frozen=True):
+    """A text that wants to be sent. `gate` is why it may, or, when `open` is false, why it may not."""
+
+    id: str
+    kind: str
+    label: str
+    text: str
+    gate: str
+    open: bool = True
+    cut: Cut | None = None
+    """How it is shortened when it does not fit; None: whole or not at all."""
+    extra: int = 0
+    """Tokens beside those of its text: images and the like."""
+
+
+class Past(msgspec.Struct, frozen=True):
+    """A turn of the chat: its texts as they would be sent, and what they cost."""
+
+    id: str
+    tokens: int
+    text: str
+    cut: Callable[[int], tuple[Any, int, str] | None] | None = None
+    """The turn shortened to so many tokens: as it is sent then, its tokens and its text; None when it cannot be."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What retrieval brings within some room."""
+
+    text: str
+    tokens: int
+    turns: tuple[str, ...]
+
+
+Retrieve = Callable[[int, frozenset[str]], Found | None]
+"""What the past has to say within so many tokens, without the turns that are sent anyway."""
+
+
+class Materials(msgspec.Struct, frozen=True):
+    """Everything that could be sent. `turns` are in the chat's order; `more_turns` says that there are older ones."""
+
+    fixed: Sequence[Material]
+    """System, tools and rules; never cut."""
+    prompt: Material
+    turns: Sequence[Past] = ()
+    more_turns: bool = False
+    pinned: Sequence[Material] = ()
+    summary: Material | None = None
+    files: Sequence[Material] = ()
+    patch_summary: Material | None = None
+    diffs: Sequence[Material] = ()
+    git_diff: Material | None = None
+    retrieve: Retrieve | None = None
+    retrieval_gate: Callable[[Sequence[str]], str | None] | None = None
+    """Names the gate that lets retrieval in, given the texts that are sent; None keeps it out."""
+
+
+class Assembly(msgspec.Struct, frozen=True):
+    """What is sent: the manifest's blocks, which turns, the one that is cut, and what was found."""
+
+    blocks: list[Block]
+    used: int
+    turns: list[str]
+    cut_turn: tuple[str, Any] | None
+    found: Found | None
+    needed: int = 0
+    """More than the budget when system, rules and prompt alone do not fit: then nothing is sent."""
+
+
+def assemble(materials: Materials, budget: Budget, caps: Caps, count: Count) -> Assembly:
+    return _Assembler(materials, budget.total, caps, count).run()
+
+
+class _Assembler:
+    def __init__(self, materials: Materials, total: int, caps: Caps, count: Count) -> None:
+        self._m = materials
+        self._caps = caps
+        self._count = count
+        self._room = total
+        self._total = total
+        self._blocks: list[Block] = []
+        self._sent: list[str] = []
+        self._spare = 0
+        """What earlier blocks left of their caps."""
+
+    def run(self) -> Assembly:
+        prompt = self._count(self._m.prompt.text) + self._m.prompt.extra + MESSAGE_TOKENS
+        fixed = [(material, self._count(material.text)) for material in self._m.fixed]
+        needed = prompt + sum(tokens for material, tokens in fixed if material.kind != "tools")
+        if needed > self._total:
+            return Assembly([], 0, [], None, None, needed)
+        for material, tokens in fixed:
+            self._fixed(material, tokens, needed)
+        self._room -= prompt
+        turns = list(self._m.turns)
+        last, turns = turns[-LAST_TURNS:], turns[:-LAST_TURNS]
+        taken, cut = self._last_turns(last)
+        self._files()
+        self._changes()
+        older, found = self._past(turns, taken, cut is not None or len(taken) < len(last))
+        cut = cut or older[1]
+        taken = older[0] + taken
+        self._history(taken, cut)
+        self._put(self._m.prompt, prompt, "full", self._m.prompt.text)
+        used = sum(block.tokens for block in self._blocks if block.included != "dropped")
+        return Assembly(self._blocks, used, [turn.id for turn in taken], self._cut_of(cut), found)
+
+    def _fixed(self, material: Material, tokens: int, needed: int) -> None:
+        """System and rules always; tools as long as what must be there still fits."""
+        if material.kind == "tools" and self._room - tokens < needed - self._fixed_so_far():
+            self._blocks.append(_dropped(material, tokens, "no-room"))
+            return
+        self._put(material, tokens, "full", material.text)
+        self._room -= tokens
+
+    def _fixed_so_far(self) -> int:
+        return sum(
+            block.tokens for block in self._blocks if block.kind != "tools" and block.included == "full"
+        )
+
+    def _last_turns(self, turns: Sequence[Past]) -> tuple[list[Past], tuple[Past, Any, int, str] | None]:
+        """The newest turns, whole when they fit; else the newest, cut."""
+        whole = sum(turn.tokens for turn in self._m.turns)
+        all_fit = whole <= self._room and not self._m.more_turns
+        whole_share, cut_share = (LAST_SHARE, CUT_SHARE)
+        if self._total <= SMALL_BUDGET:
+            whole_share = cut_share = SMALL_LAST_SHARE
+        room = self._room if all_fit else min(self._room, int(self._total * whole_share))
+        taken: list[Past] = []
+        for turn in reversed(turns):
+            if turn.tokens > room:
+                rest = room if all_fit else min(room, int(self._total * cut_share))
+                return taken, self._cut_turn(turn, rest)
+            taken.insert(0, turn)
+            room -= turn.tokens
+            self._take(turn.tokens, turn.text)
+        return taken, None
+
+    def _cut_turn(self, turn: Past, room: int) -> tuple[Past, Any, int, str] | None:
+        if turn.cut is None or room < MIN_CUT:
+            return None
+        made = turn.cut(room)
+        if made is None or made[1] > self._room:
+            return None
+        self._take(made[1], made[2])
+        return (turn, *made)
+
+    def _files(self) -> None:
+        """Pinned files, the summary, then the others: each within its own cap, all within theirs."""
+        left = self._caps.open_files
+        for material in self._m.pinned:
+            left -= self._capped(material, min(left, self._caps.per_file))
+        if self._m.summary:
+            self._capped(self._m.summary, self._room)
+        for material in self._m.files:
+            cap = (
+                self._caps.file_list
+                if material.kind == "openFiles" and material.id == "files"
+                else self._caps.per_file
+            )
+            left -= self._capped(material, min(left, cap))
+        self._spare += max(0, left)
+
+    def _changes(self) -> None:
+        if self._m.patch_summary:
+            self._capped(self._m.patch_summary, self._caps.patch_summary)
+        left = self._caps.diffs + self._spare
+        for material in self._m.diffs:
+            left -= self._capped(material, left)
+        left += self._caps.git_diff
+        if self._m.git_diff:
+            left -= self._capped(self._m.git_diff, left)
+        self._spare = max(0, left)
+
+    def _past(
+        self, turns: list[Past], last: list[Past], partly: bool
+    ) -> tuple[tuple[list[Past], tuple[Past, Any, int, str] | None], Found | None]:
+        """Older turns: all when they fit; else what retrieval finds in its cap, and the newest that fit beside it."""
+        whole = sum(turn.tokens for turn in turns)
+        if not partly and whole <= self._room and not self._m.more_turns:
+            for turn in turns:
+                self._take(turn.tokens, turn.text)
+            self._skip_retrieval("all-there")
+            return (turns, None), None
+        cap = min(self._room, self._caps.retrieval + self._spare)
+        if self._total <= SMALL_BUDGET:
+            cap = max(cap, int(self._room * FOUND_SHARE))
+        beside = [] if partly else self._newest(turns, self._room - cap)
+        texts = self._sent + [turn.text for turn in beside]
+        gate = self._m.retrieval_gate(texts) if self._m.retrieval_gate else None
+        found = None
+        if gate and self._m.retrieve:
+            sent = frozenset(turn.id for turn in [*beside, *last])
+            found = self._m.retrieve(cap - MESSAGE_TOKENS, sent)
+            if found and found.tokens <= self._room:
+                self._blocks.append(
+                    Block(
+                        "retrieval",
+                        "retrieval",
+                        "earlier in this chat",
+                        found.tokens,
+                        "full",
+                        gate,
+                        found.text,
+                    )
+                )
+                self._take(found.tokens, found.text)
+            else:
+                found = None
+        else:
+            self._skip_retrieval("covered")
+        if partly:
+            return ([], None), found
+        known = frozenset(found.turns) if found else frozenset()
+        older = self._newest(turns, self._room, known)
+        for turn in older:
+            self._take(turn.tokens, turn.text)
+        rest = turns[: len(turns) - len(older)]
+        next_one = rest[-1] if rest and rest[-1].id not in known else None
+        return (older, self._cut_turn(next_one, self._room) if next_one else None), found
+
+    def _newest(self, turns: list[Past], room: int, known: frozenset[str] = frozenset()) -> list[Past]:
+        """The newest turns that fit, up to one that was found already: it would be sent twice."""
+        taken: list[Past] = []
+        for turn in reversed(turns):
+            room -= turn.tokens
+            if room < 0 or turn.id in known:
+                break
+            taken.insert(0, turn)
+        return taken
+
+    def _skip_retrieval(self, gate: str) -> None:
+        if self._m.retrieve:
+            self._blocks.append(Block("retrieval", "retrieval", "earlier in this chat", 0, "dropped", gate))
+
+    def _capped(self, material: Material, cap: int) -> int:
+        """Send the material within a cap, cut when it must be; the tokens that it took."""
+        if not material.open:
+            self._blocks.append(_dropped(material, 0, material.gate))
+            return 0
+        room = min(cap, self._room)
+        tokens = self._count(material.text)
+        if tokens <= room:
+            self._put(material, tokens, "full", material.text)
+            self._take(tokens, material.text)
+            return tokens
+        text = material.cut(material.text, room) if material.cut and room >= MIN_CUT else ""
+        tokens_cut = self._count(text) if text else 0
+        if not text or tokens_cut > room:
+            self._blocks.append(_dropped(material, tokens, "no-room"))
+            return 0
+        self._put(material, tokens_cut, "truncated", text)
+        self._take(tokens_cut, text)
+        return tokens_cut
+
+    def _history(self, turns: list[Past], cut: tuple[Past, Any, int, str] | None) -> None:
+        tokens = sum(turn.tokens for turn in turns) + (cut[2] if cut else 0)
+        count = len(turns) + (1 if cut else 0)
+        if not count:
+            return
+        included: Included = (
+            "truncated" if cut or self._m.more_turns or count < len(self._m.turns) else "full"
+        )
+        text = "\n".join([*([cut[3]] if cut else []), *(turn.text for turn in turns)])
+        self._blocks.append(Block("history", "history", f"{count} turns", tokens, included, "recent", text))
+
+    def _cut_of(self, cut: tuple[Past, Any, int, str] | None) -> tuple[str, Any] | None:
+        return (cut[0].id, cut[1]) if cut else None
+
+    def _put(self, material: Material, tokens: int, included: Included, text: str) -> None:
+        self._blocks.append(
+            Block(material.id, material.kind, material.label, tokens, included, material.gate, text)
+        )
+
+    def _take(self, tokens: int, text: str) -> None:
+        self._room -= tokens
+        self._sent.append(text)
+
+
+def _dropped(material: Material, tokens: int, gate: str) -> Block:
+    return Block(material.id, material.kind, material.label, tokens, "dropped", gate)

@@ -1,0 +1,64 @@
+"""How many tokens a request may have, and how many of them each kind of block. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+ASSUMED_WINDOW = 128_000
+"""Of a model that nobody knows; the chat is told so."""
+
+RESERVE = 8192
+MARGIN = 0.02
+"""Left free where a count is an estimate."""
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """In tokens: the model's window, what is kept for its answer, and what may be sent."""
+
+    window: int
+    reserve: int
+    total: int
+
+
+class Caps(msgspec.Struct, frozen=True):
+    """The most that each kind of block takes, in tokens; what one does not use flows to those after it."""
+
+    per_file: int
+    open_files: int
+    diffs: int
+    git_diff: int
+    retrieval: int
+    rules: int
+    file_list: int = 200
+    patch_summary: int = 300
+
+
+class Wanted(msgspec.Struct, frozen=True, rename="camel"):
+    """Caps as configured for a window of ordinary size."""
+
+    per_file: int = 2000
+    open_files: int = 8000
+    diffs: int = 4000
+    git_diff: int = 3000
+    retrieval: int = 2000
+    rules: int = 4000
+
+
+_SHARES = Wanted(per_file=10, open_files=30, diffs=15, git_diff=10, retrieval=25, rules=20)
+"""Of a small budget, in per cent: no block may push out all others."""
+
+
+def budget(window: int, reserve: int | None, *, exact: bool = False) -> Budget:
+    kept = min(reserve or min(RESERVE, window // 4), window)
+    margin = 0 if exact else int(window * MARGIN)
+    return Budget(window, kept, max(0, window - kept - margin))
+
+
+def caps(total: int, wanted: Wanted) -> Caps:
+    """The caps of a budget: as wanted at ordinary size, more in a large window, a share of a small one."""
+    larger = max(1.0, total / ASSUMED_WINDOW)
+
+    def cap(name: str) -> int:
+        return min(int(getattr(wanted, name) * larger), total * int(getattr(_SHARES, name)) // 100)
+
+    return Caps(**{name: cap(name) for name in Wanted.__struct_fields__})

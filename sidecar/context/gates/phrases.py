@@ -1,0 +1,293 @@
+"""Which phrases a text holds, in the languages of `words/*.json`.
+
+Owns the little language that those files are written in, and how text becomes words; knows nothing of gates, files or
+chats. The files are part of the program and are read once. A file has `classes` (a name, and the words that stand for
+it), `idioms` (phrases whose words mean something else here: they are taken out first), `polite` (words that may stand
+before an order) and `rules` (a name, and the phrases that fulfil it). In a phrase, separated by blanks:
+
+    word        that word; an ending `*` stands for any ending; a run of Chinese or Japanese needs no blanks
+    <class>     a word of that class          (a|b c|<class>)            one of these
+    ..          up to 3 words, or none        …                          up to 10; neither leaves the sentence
+    ^           the beginning of a clause     $                          the end of a sentence
+    x?          x or nothing                  FILE PATH NAME CODE NUM    what `structure` put in place of such things
+
+Matching walks sets of positions, so its time grows with the text and no faster: there is nothing to backtrack.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+LOOKED_AT = 2_000
+"""Characters from either end of a text, about 700 words in all: who pastes more than that says what it is for there."""
+
+LANGUAGES = ("en", "es", "de", "fr", "zh", "ja")
+
+MARKS = {"FILE": "\ue000", "PATH": "\ue001", "NAME": "\ue002", "CODE": "\ue003", "NUM": "\ue004"}
+"""What a phrase calls them, and the private character that stands in the text for one. NUM is any number as well."""
+
+WIDE = "\u2e80-\u2fff\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+"""Characters of scripts that are written without blanks: each is a word of its own."""
+
+NEAR = 3
+FAR = 10
+"""Words that `..` and `…` stand for at most. In Chinese and Japanese a word is a character."""
+
+_WORD = re.compile(rf"[\ue000-\ue004]|[{WIDE}]|[^\W{WIDE}]+|[.?!;:,\n，、。？！；：¿¡()\u2014\u2013]")
+_BREAKS = frozenset(".?!;\n。？！；")
+_COMMAS = frozenset(",:，、：()\u2014\u2013¿¡")
+_ELEMENT = re.compile(r"\([^()]*\)\??|\S+")
+_GAPS = {"..": NEAR, "…": FAR}
+_STOP = "."
+_DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "words")
+
+
+class Words(msgspec.Struct, frozen=True):
+    """One file of `words/`."""
+
+    classes: dict[str, list[str]]
+    rules: dict[str, list[str]]
+    idioms: list[str]
+    polite: list[str]
+    stop: list[str]
+
+
+def heard(text: str, books: Iterable[Words] | None = None) -> frozenset[str]:
+    """The names of the rules that hold, in any language."""
+    tokens, starts = _tokens(ends(text, LOOKED_AT))
+    ready = _books() if books is None else map(_Book, books)
+    return frozenset(name for book in ready for name in _Hearing(book, tokens, starts).rules())
+
+
+def ends(text: str, length: int) -> str:
+    """That many characters from either end, as two sentences."""
+    return text if len(text) <= 2 * length else f"{text[:length]}\n{text[-length:]}"
+
+
+def count(text: str) -> int:
+    """Of words; marks between them are none."""
+    return sum(token != _STOP for token in _tokens(text)[0])
+
+
+def folded(text: str) -> str:
+    """As words are compared: without case, and Latin letters without accents, which many people leave out."""
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFKC", text).casefold().translate(_plain_letters())
+
+
+@functools.cache
+def words(language: str) -> Words:
+    with open(os.path.join(_DATA, f"{language}.json"), "rb") as file:
+        return msgspec.json.decode(file.read(), type=Words)
+
+
+@functools.cache
+def _plain_letters() -> dict[int, str]:
+    return {
+        code: base
+        for code in range(0xC0, 0x250)
+        if (base := unicodedata.normalize("NFD", chr(code))[0]) != chr(code) and base.isascii()
+    }
+
+
+def _tokens(text: str) -> tuple[list[str], frozenset[int]]:
+    """The words, sentences apart by a full stop, and the positions where clauses begin."""
+    tokens: list[str] = []
+    starts = {0}
+    for found in _WORD.finditer(folded(text)):
+        word = found.group()
+        if word in _BREAKS:
+            if tokens and tokens[-1] != _STOP:
+                tokens.append(_STOP)
+        elif word not in _COMMAS:
+            tokens.append(MARKS["NUM"] if word.isdigit() else word)
+            continue
+        starts.add(len(tokens))
+    return tokens, frozenset(starts)
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """A sequence of words; `prefix` when the last one may go on."""
+
+    words: tuple[str, ...]
+    prefix: bool
+
+    def end(self, tokens: Sequence[str], start: int) -> int | None:
+        end = start + len(self.words)
+        if end > len(tokens):
+            return None
+        *whole, last = self.words
+        if any(tokens[start + at] != word for at, word in enumerate(whole)):
+            return None
+        fits = tokens[end - 1].startswith(last) if self.prefix else tokens[end - 1] == last
+        return end if fits else None
+
+
+class _Step(msgspec.Struct, frozen=True):
+    """An element of a phrase: what may stand there (a number of a symbol), or a gap, or a place."""
+
+    symbol: int = -1
+    gap: int = 0
+    place: str = ""
+    optional: bool = False
+
+
+class _Phrase(msgspec.Struct, frozen=True):
+    steps: list[_Step]
+    needs: frozenset[int]
+    """Symbols without which it cannot hold: most phrases are done with by that."""
+
+
+class _Book:
+    """A language's phrases, made ready: every word or class is a symbol, found by the word it begins with."""
+
+    def __init__(self, words: Words) -> None:
+        self.alone: dict[str, list[int]] = {}
+        self.longer: dict[str, list[tuple[int, _Entry]]] = {}
+        self.begun: dict[str, list[int]] = {}
+        self._symbols: dict[str, int] = {}
+        self._classes = words.classes
+        self.polite = self._symbol("polite", words.polite)
+        self.idioms = self._symbol("idioms", words.idioms)
+        self.rules = {
+            name: [self._phrase(phrase) for phrase in phrases] for name, phrases in words.rules.items()
+        }
+        self.lengths = sorted({len(begin) for begin in self.begun})
+
+    def _phrase(self, phrase: str) -> _Phrase:
+        steps = [self._step(element) for element in _ELEMENT.findall(phrase)]
+        needs = (step.symbol for step in steps if step.symbol >= 0 and not step.optional)
+        return _Phrase(steps, frozenset(needs))
+
+    def _step(self, element: str) -> _Step:
+        if element in _GAPS:
+            return _Step(gap=_GAPS[element])
+        if element in "^$":
+            return _Step(place=element)
+        optional = len(element) > 1 and element.endswith("?")
+        if optional:
+            element = element[:-1]
+        choices = element.strip("()").split("|")
+        return _Step(symbol=self._symbol(element, self._entries(choices)), optional=optional)
+
+    def _entries(self, choices: Iterable[str]) -> list[str]:
+        every: list[str] = []
+        for choice in choices:
+            every += self._classes[choice[1:-1]] if choice.startswith("<") else [choice]
+        return every
+
+    def _symbol(self, name: str, entries: list[str]) -> int:
+        if name not in self._symbols:
+            self._symbols[name] = number = len(self._symbols)
+            for entry in map(_entry, entries):
+                first = entry.words[0]
+                if len(entry.words) > 1:
+                    self.longer.setdefault(first, []).append((number, entry))
+                else:
+                    (self.begun if entry.prefix else self.alone).setdefault(first, []).append(number)
+        return self._symbols[name]
+
+
+class _Hearing:
+    """A book held against a text."""
+
+    def __init__(self, book: _Book, tokens: list[str], starts: frozenset[int]) -> None:
+        self._book = book
+        self._tokens = tokens
+        self._found = self._find()
+        if idioms := self._found.get(book.idioms):
+            self._tokens = _without(tokens, idioms)
+            self._found = self._find()
+        self._starts = self._after_polite(starts)
+
+    def rules(self) -> set[str]:
+        return {name for name, phrases in self._book.rules.items() if any(map(self._holds, phrases))}
+
+    def _find(self) -> dict[int, dict[int, set[int]]]:
+        """For each symbol, where it stands: beginnings and their ends."""
+        found: dict[int, dict[int, set[int]]] = {}
+        book = self._book
+        for at, token in enumerate(self._tokens):
+            symbols = list(book.alone.get(token, ()))
+            for length in book.lengths:
+                symbols += book.begun.get(token[:length], ()) if length <= len(token) else ()
+            for symbol in symbols:
+                found.setdefault(symbol, {}).setdefault(at, set()).add(at + 1)
+            for symbol, entry in book.longer.get(token, ()):
+                if (end := entry.end(self._tokens, at)) is not None:
+                    found.setdefault(symbol, {}).setdefault(at, set()).add(end)
+        return found
+
+    def _after_polite(self, starts: frozenset[int]) -> set[int]:
+        every, fresh = set(starts), set(starts)
+        polite = self._found.get(self._book.polite, {})
+        while fresh:
+            fresh = {end for start in fresh for end in polite.get(start, ())} - every
+            every |= fresh
+        return every
+
+    def _holds(self, phrase: _Phrase) -> bool:
+        if not phrase.needs <= self._found.keys():
+            return False
+        first = phrase.steps[0]
+        if first.place == "^":
+            at = set(self._starts)
+        elif first.symbol >= 0 and not first.optional:
+            at = set(self._found.get(first.symbol, ()))
+        else:
+            at = set(range(len(self._tokens)))
+        for step in phrase.steps:
+            if not at:
+                return False
+            at = self._next(step, at)
+        return bool(at)
+
+    def _next(self, step: _Step, at: set[int]) -> set[int]:
+        if step.gap:
+            return self._spread(at, step.gap)
+        if step.place == "^":
+            return at & self._starts
+        if step.place == "$":
+            return {one for one in at if one >= len(self._tokens) or self._tokens[one] == _STOP}
+        places = self._found.get(step.symbol, {})
+        ends = {end for one in at if one in places for end in places[one]}
+        return ends | at if step.optional else ends
+
+    def _spread(self, at: set[int], gap: int) -> set[int]:
+        every, fresh = set(at), at
+        for _ in range(gap):
+            fresh = {
+                one + 1 for one in fresh if one < len(self._tokens) and self._tokens[one] != _STOP
+            } - every
+            every |= fresh
+        return every
+
+
+@functools.cache
+def _books() -> tuple[_Book, ...]:
+    return tuple(_Book(words(language)) for language in LANGUAGES)
+
+
+def _entry(text: str) -> _Entry:
+    prefix = text.endswith("*")
+    spelled = [
+        word
+        for piece in text.removesuffix("*").split()
+        for word in ([MARKS[piece]] if piece in MARKS else _tokens(piece)[0])
+    ]
+    if not spelled or _STOP in spelled:
+        raise ValueError(f"{text!r} is no word that a phrase can hold")
+    return _Entry(tuple(spelled), prefix)
+
+
+def _without(tokens: list[str], spans: dict[int, set[int]]) -> list[str]:
+    """The same number of words, those of the spans made unlike any other."""
+    masked = {at for start, ends in spans.items() for at in range(start, max(ends))}
+    return ["" if at in masked else token for at, token in enumerate(tokens)]

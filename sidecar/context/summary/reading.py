@@ -1,0 +1,151 @@
+"""Turns as the summariser reads them: what was said, sentence by sentence and list by list, within a bound on all work.
+Decides nothing about what is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from ...model.content import Item, Turn
+from . import language
+from .language import Listed
+
+MAX_TEXT = 8_000
+"""Characters of one message that are read, from both its ends together."""
+
+MAX_CHARACTERS = 1_000_000
+"""Of all messages together; in a chat with more, the long ones are read in less of their length."""
+
+LEAST_TEXT = 200
+MAX_MESSAGES = 20_000
+"""What is read of a message even in the longest chat, and how many of the newest are read at all."""
+
+MAX_PIECES = 200
+"""Sentences of one message."""
+
+Speaker = Literal["user", "model"]
+
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
+_BULLET = re.compile(r"\s{0,8}(?:[-*+•・]|\d{1,3}[.)、])\s++")
+_CHECKED = re.compile(r"\[([ xX✓✔-])\]\s*+")
+_TICKED = re.compile(r"(?:✅|☑|✓|✔)\ufe0f?\s*+")
+_STRUCK = re.compile(r"~~([^~]{1,600})~~")
+_ENDS = re.compile(r"(?<=[.!?…])\s++(?![a-z])|(?<=[。！？])")
+_MACHINE = re.compile(
+    r"\s*at \S+.*[:(]\d|\s*File \"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d|diff --git|@@ |[|>]|(?:---|\+\+\+) "
+)
+_QUESTION = re.compile(r"[?？]\W{0,3}$|か[。．]?$")
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """A sentence, or an entry of a list: `listed` is what its heading calls it, `done` is known of checklists."""
+
+    text: str
+    turn_id: str
+    speaker: Speaker
+    listed: Listed | None = None
+    done: bool | None = None
+
+    @property
+    def asks(self) -> bool:
+        return _QUESTION.search(self.text[-8:]) is not None
+
+
+class Message(msgspec.Struct, frozen=True):
+    """What a user or the model said in one item; `at_work` when the turn has tool calls."""
+
+    turn_id: str
+    speaker: Speaker
+    text: str
+    at_work: bool
+
+
+def visible(turns: Sequence[Turn]) -> list[Turn]:
+    """Without turns that a rewind has hidden."""
+    return [turn for turn in turns if not turn.hidden]
+
+
+def messages(turns: Sequence[Turn]) -> list[Message]:
+    """All that was said, in order."""
+    return [
+        Message(turn.id, "user" if item.type == "user" else "model", text, at_work)
+        for turn in turns
+        for at_work in [any(item.type == "tool" for item in turn.items)]
+        for item in turn.items
+        if item.type in ("user", "message") and (text := said(item))
+    ]
+
+
+def said(item: Item) -> str:
+    """A message's own text; files that came along are not the user's words."""
+    if item.type != "user":
+        return item.text or ""
+    blocks = [block.text for block in item.content or [] if block.type == "text" and block.text]
+    return "\n".join(blocks) or item.text or ""
+
+
+def pieces(read: Sequence[Message]) -> Iterator[Piece]:
+    """The sentences and list entries of all messages, each read as far as there is room for all."""
+    newest = read[-MAX_MESSAGES:]
+    limit = share([len(message.text) for message in newest], MAX_CHARACTERS, LEAST_TEXT, MAX_TEXT)
+    for message in newest:
+        yield from _pieces(message, limit)
+
+
+def share(sizes: Sequence[int], total: int, least: int, most: int) -> int:
+    """The most that each may have, so that all stay within the total: what the small leave goes to the large."""
+    while least < most:
+        middle = (least + most + 1) // 2
+        if sum(min(size, middle) for size in sizes) <= total:
+            least = middle
+        else:
+            most = middle - 1
+    return least
+
+
+def _pieces(message: Message, limit: int) -> Iterator[Piece]:
+    text = message.text
+    if len(text) > limit:
+        text = f"{text[: limit // 2]}\n{text[-(limit // 2) :]}"
+    left = MAX_PIECES
+    listed: Listed | None = None
+    for line in _prose(text):
+        if not line.strip():
+            continue
+        bullet = _BULLET.match(line)
+        if not bullet:
+            listed = language.heading(line)
+            if listed is not None:
+                continue
+        # What a model lists while it only talks is advice, not work that it has taken on.
+        kept = listed if bullet and (message.speaker == "user" or message.at_work) else None
+        for piece in _of_line(line[bullet.end() :] if bullet else line, message, kept):
+            if left == 0:
+                return
+            left -= 1
+            yield piece
+
+
+def _prose(text: str) -> list[str]:
+    """The lines outside code blocks that no program wrote and that quote nobody."""
+    outside = "\n".join(_FENCE.split(text)[::2])
+    return [line for line in outside.splitlines() if not _MACHINE.match(line[:300])]
+
+
+def _of_line(line: str, message: Message, listed: Listed | None) -> Iterator[Piece]:
+    turn_id, speaker = message.turn_id, message.speaker
+    if box := _CHECKED.match(line):
+        yield Piece(line[box.end() :].strip(), turn_id, speaker, "tasks", box.group(1) not in " -")
+    elif mark := _TICKED.match(line) or _STRUCK.match(line):
+        text = mark.group(1) if mark.re is _STRUCK else line[mark.end() :]
+        yield Piece(text.strip(), turn_id, speaker, "tasks", done=True)
+    elif listed:
+        yield Piece(line.strip(), turn_id, speaker, listed, done=False if listed == "tasks" else None)
+    else:
+        for sentence in _ENDS.split(line):
+            if sentence.strip():
+                yield Piece(sentence.strip(), turn_id, speaker)

@@ -1,0 +1,204 @@
+"""Tables with names that the user chooses, such as `[providers.NAME]`: their keys, what fits, what is never shown.
+
+Which such tables there are stands in `known`; like the whole floor this imports nothing heavy until a file is read.
+"""
+
+from __future__ import annotations
+
+from .errors import SettingsError
+from .key import Key, meant
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from .key import Kind, Reach, Value
+
+MASK = "(set)"
+"""What is shown in a secret's place. It is refused as a value, so that nobody writes back what was shown."""
+
+MAX_KEY_LENGTH = 8192
+"""Longer than any token that is in use; what is longer is a file that was pasted by mistake."""
+
+MAX_URL_LENGTH = 2048
+
+LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+DIGITS = frozenset("0123456789")
+_NAME = LETTERS | DIGITS | frozenset("_-")
+_HEADER = LETTERS | DIGITS | frozenset("!#$%&'*+-.^_`|~")
+_OURS = ("host", "content-length", "transfer-encoding", "connection")
+"""Headers that say where a request ends and who it is for: another value would cut it elsewhere."""
+
+
+class Field(Key):
+    """A key that every table of a kind has.
+
+    One with `fits` is not repeated in an error, since it may hold a secret; `mistake` tells what is wrong within it.
+    `masked` makes of a value what anybody may see.
+    """
+
+    __slots__ = ("_fits", "masked", "mistake")
+
+    def __init__(
+        self,
+        name: str,
+        kind: Kind,
+        default: Value,
+        doc: str,
+        *,
+        words: str = "",
+        fits: Callable[[Any], bool] | None = None,
+        mistake: Callable[[str, object], SettingsError | None] | None = None,
+        masked: Callable[[Any], Any] | None = None,
+        choices: tuple[str, ...] = (),
+        low: int = 0,
+        high: int = 0,
+        shown: str | None = None,
+    ) -> None:
+        super().__init__(
+            name, kind, default, doc, choices=choices, low=low, high=high, shown=shown, words=words
+        )
+        self._fits = fits
+        self.mistake = mistake
+        self.masked = masked
+
+    @property
+    def quiet(self) -> bool:
+        return self._fits is not None
+
+    def narrow(self, value: object) -> Value:
+        if self._fits is None:
+            return super().narrow(value)
+        return value if self._fits(value) else None  # type: ignore[return-value]
+
+
+class Tables:
+    """All tables `[TABLE.NAME]`; whether a project's file may have one is told by `project`, as for a key.
+
+    `whole` tells what a table lacks or has too much of, and names in `fixed` have nothing to set. A later layer's table
+    `replaces` an earlier one of the same name as a whole, or else adds to it key by key.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        noun: str,
+        fields: tuple[Field, ...],
+        whole: Callable[[str, Mapping[str, object]], SettingsError | None],
+        *,
+        project: Reach,
+        fixed: tuple[str, ...] = (),
+        replaces: bool = False,
+    ) -> None:
+        self.table = table
+        self._noun = noun
+        self.fields = {field.name: field for field in fields}
+        self.replaces = replaces
+        for field in fields:
+            field.project = project
+        self._whole = whole
+        self._fixed = fixed
+
+    def is_name(self, name: str) -> bool:
+        return 0 < len(name) <= 64 and _NAME.issuperset(name) and name not in self._fixed
+
+    def find(self, rest: str) -> Field | None:
+        """The key with this name, which is dotted and goes without the table's."""
+        name, _, field = rest.partition(".")
+        return self.fields.get(field) if self.is_name(name) else None
+
+    def flat(self, tables: object) -> dict[str, Any]:
+        """The tables as values by dotted key. Raises for what is no table, and for a name that none has."""
+        found: dict[str, Any] = {}
+        if not isinstance(tables, dict):
+            raise SettingsError(self.table, f"expected the table [{self.table}], found a value")
+        for name, table in tables.items():
+            dotted = f"{self.table}.{name}"
+            if not self.is_name(name):
+                raise self._misnamed(name)
+            if not isinstance(table, dict):
+                raise SettingsError(dotted, f"expected the table [{dotted}], found a value")
+            found.update({f"{dotted}.{field}": value for field, value in table.items()})
+        return found
+
+    def check_whole(self, tables: Mapping[str, Mapping[str, object]]) -> None:
+        """Raises for the first table whose keys do not go together."""
+        for name, table in tables.items():
+            error = self._whole(name, table)
+            if error is not None:
+                raise error
+
+    def unknown(self, rest: str) -> SettingsError:
+        """There is no such key in such a table."""
+        name, _, field = rest.partition(".")
+        if not self.is_name(name):
+            return self._misnamed(name)
+        hint = meant(field, list(self.fields)) if field else None
+        keys = ", ".join(f"`{key}`" for key in self.fields)
+        names = (self.table, name, field) if field else None
+        return SettingsError(
+            f"{self.table}.{rest}",
+            "there is no such setting",
+            hint=hint or f"[{self.table}.{name}] has {keys}",
+            names=names,
+        )
+
+    def by_name(self, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """The tables' values by name and key, out of all values by dotted key."""
+        found: dict[str, dict[str, Any]] = {}
+        for dotted, value in values.items():
+            if dotted.startswith(self.table + "."):
+                _, name, field = dotted.split(".", 2)
+                found.setdefault(name, {})[field] = value
+        return found
+
+    def _misnamed(self, name: str) -> SettingsError:
+        if name in self._fixed:
+            return SettingsError(f"{self.table}.{name}", f"this {self._noun} has nothing to set")
+        return SettingsError(
+            f"{self.table}.{name}",
+            f"a {self._noun}'s name has 1 to 64 letters, digits, `_` and `-`",
+            names=(self.table, name),
+        )
+
+
+def is_address(value: object) -> bool:
+    """Whether it is an http(s) address without user and password."""
+    if not isinstance(value, str) or len(value) > MAX_URL_LENGTH:
+        return False
+    if not all("!" <= char <= "~" for char in value) or "\\" in value:
+        return False
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(value)
+        return (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0
+            and "@" not in parts.netloc
+        )
+    except ValueError:
+        return False
+
+
+def are_headers(value: object) -> bool:
+    return isinstance(value, dict) and all(_is_header(name, text) for name, text in value.items())
+
+
+def mask_each(value: dict[str, str]) -> dict[str, str]:
+    return dict.fromkeys(value, MASK)
+
+
+def _is_header(name: str, text: object) -> bool:
+    return (
+        name != ""
+        and _HEADER.issuperset(name)
+        and name.lower() not in _OURS
+        and isinstance(text, str)
+        and text == text.strip()
+        and len(text) <= MAX_KEY_LENGTH
+        and text != MASK
+        and all(" " <= char <= "~" for char in text)
+    )

@@ -1,0 +1,236 @@
+"""Searches one chat's past for the terms of a prompt: which visible messages hold which of them, and what stands beside
+the best. Says nothing of what is worth sending; that is chosen in `context`.
+
+The chat is a bound parameter. Terms are single tokens, each quoted, so no syntax of the index comes from a prompt.
+Every query has a bound of its own, so that a long chat takes no longer to search than these allow.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..model.events import encode
+from ..model.recall import Candidate, Pool, Terms
+from .sqlite import VERSION_INFO, Connection
+
+LIMIT = 240
+"""Messages that a search brings back, neighbours not counted. A window of 8,000 tokens holds a hundred short ones."""
+
+USER_MESSAGES_AN_ANSWER = 2
+"""The user's messages come first: an answer is long and holds every word of its subject."""
+
+MATCHES_A_TERM = 400
+"""Newest first. A word that is said more often tells little; how often is estimated from how far these reach back."""
+
+HITS_WITH_NEIGHBOURS = 128
+REACH = 2
+"""Turns on either side of a good hit that come with it: the question before an answer, the answer after a question."""
+
+SHORT_ANSWER = 600
+"""Letters: a longer answer does not come along with a hit beside it, since it would take the room of many messages."""
+
+SCANNED_MESSAGES = 1500
+"""Newest ones that are read for pairs of characters, which no index holds."""
+
+PAGES = 4
+"""Rounds of reading messages when many that were found stand in hidden turns."""
+
+MAX_MISSPELT = 4
+"""Words that nobody said in this chat and that are looked for by their letters."""
+
+RARE = 3
+"""Messages: a word that is found less often is looked for by its letters as well."""
+
+MIN_MISSPELT = 5
+"""Letters of such a word: with fewer, too much looks like it."""
+
+INDEXED_LETTERS = 2000
+"""Of each message, as the migration cuts them."""
+
+_WORD = re.compile(r"[^\W_]+")
+_FOUND = (
+    "SELECT i.rowid, m.role FROM {index} i CROSS JOIN messages m INDEXED BY messages_of_chat"
+    " ON m.chat = ?1 AND m.id = i.rowid WHERE {index} MATCH ?2 AND i.rowid BETWEEN ?3 AND ?4"
+    " ORDER BY i.rowid DESC LIMIT ?5"
+)
+_ROW = (
+    "SELECT m.id, m.turn, t.ordinal, m.role, CASE WHEN t.engine = 'import' AND m.role = 'user' THEN"
+    " (SELECT json_extract(CAST(e.data AS TEXT), '$.item.name') FROM events e"
+    " WHERE e.chat = ?1 AND e.seq = t.first_seq) END, m.ts, m.text"
+)
+
+
+def search(db: Connection, chat: int, terms: Terms, limit: int = LIMIT) -> Pool:
+    """The messages that hold the rarest and the most of the terms, the user's first, and what was said around them."""
+    low, high, total = db.execute(
+        "SELECT min(id), max(id), count(*) FROM messages WHERE chat = ?", (chat,)
+    ).fetchone()
+    if not total or not terms:
+        return Pool()
+    finder = _Finder(db, chat, low, high, total)
+    finder.find(terms)
+    rows = _visible(db, chat, finder.best(terms, PAGES * limit), limit)
+    beside = neighbours(db, chat, [row[2] for row in rows[:HITS_WITH_NEIGHBOURS]])
+    messages = {row[0]: row for row in [*rows, *beside]}
+    (newest,) = db.execute("SELECT ts FROM messages WHERE id = ?", (high,)).fetchone()
+    return Pool(tuple(finder.candidates(messages)), finder.frequency, total, newest)
+
+
+def neighbours(db: Connection, chat: int, ordinals: Iterable[int]) -> list[tuple[Any, ...]]:
+    """The messages of the visible turns within reach of these."""
+    near = sorted({ordinal + step for ordinal in ordinals for step in range(-REACH, REACH + 1)})
+    return db.execute(
+        f"{_ROW} FROM json_each(?2) j CROSS JOIN turns t ON t.chat = ?1 AND t.ordinal = j.value AND t.hidden = 0"
+        " CROSS JOIN messages m ON m.chat = ?1 AND m.turn = t.id AND (m.role = 'user' OR length(m.text) <= ?3)",
+        (chat, encode(near).decode(), SHORT_ANSWER),
+    ).fetchall()
+
+
+def forget(db: Connection) -> None:
+    """Let both indexes drop deleted words from their pages at once, where this SQLite can; else by and by."""
+    if VERSION_INFO >= (3, 42):
+        db.execute("INSERT INTO stems (stems, rank) VALUES ('secure-delete', 1)")
+        db.execute("INSERT INTO grams (grams, rank) VALUES ('secure-delete', 1)")
+
+
+class _Finder:
+    """Which messages of a chat hold which terms."""
+
+    def __init__(self, db: Connection, chat: int, low: int, high: int, total: int) -> None:
+        self._db = db
+        self._chat = chat
+        self._low, self._high, self._total = low, high, total
+        self._words: dict[str, dict[int, str]] = {}
+        self._letters: dict[str, dict[int, str]] = {}
+        self.frequency: dict[str, int] = {}
+
+    def find(self, terms: Terms) -> None:
+        for word in terms.words:
+            self._note(word, self._matches("stems", _quoted(word)), self._words)
+        rare = [word for word in terms.words if len(word) >= MIN_MISSPELT and self.frequency[word] < RARE]
+        for word in rare[:MAX_MISSPELT]:
+            self._note(word, self._matches("grams", _halves(word)), self._letters)
+        for triple in terms.triples:
+            self._note(triple, self._matches("grams", _quoted(triple)), self._letters)
+        if terms.pairs:
+            self._scan(terms.pairs)
+
+    def best(self, terms: Terms, limit: int) -> list[int]:
+        """Messages by how rare the terms are that they hold, newer before older; one answer for two of the user's."""
+        said: dict[int, float] = {}
+        answered: dict[int, float] = {}
+        for found in (self._words, self._letters):
+            for term, messages in found.items():
+                worth = terms.words.get(term, 1.0) * math.log(
+                    1 + (self._total + 1) / (self.frequency[term] + 0.5)
+                )
+                for id, role in messages.items():
+                    weights = said if role == "user" else answered
+                    weights[id] = weights.get(id, 0.0) + worth
+        users, answers = _heaviest(said, limit), _heaviest(answered, limit)
+        mixed: list[int] = []
+        for at, answer in enumerate(answers):
+            mixed += [*users[at * USER_MESSAGES_AN_ANSWER : (at + 1) * USER_MESSAGES_AN_ANSWER], answer]
+        return (mixed + users[len(answers) * USER_MESSAGES_AN_ANSWER :])[:limit]
+
+    def candidates(self, rows: dict[int, tuple[Any, ...]]) -> list[Candidate]:
+        """The messages as they were read, each with the terms it holds, in the chat's order."""
+        words: dict[int, set[str]] = {id: set() for id in rows}
+        letters: dict[int, set[str]] = {id: set() for id in rows}
+        for found, held in ((self._words, words), (self._letters, letters)):
+            for term, messages in found.items():
+                for id in messages.keys() & rows.keys():
+                    held[id].add(term)
+        made = []
+        for id, (_, turn, ordinal, role, name, ts, text) in rows.items():
+            alike = {
+                term for term in letters[id] - words[id] if len(term) < MIN_MISSPELT or _resembles(term, text)
+            }
+            made.append(
+                Candidate(id, turn, ordinal, role, name, ts, text, frozenset(words[id]), frozenset(alike))
+            )
+        return sorted(made, key=lambda candidate: (candidate.ordinal, candidate.id))
+
+    def _matches(self, index: str, expression: str) -> list[tuple[int, str]]:
+        return self._db.execute(
+            _FOUND.format(index=index), (self._chat, expression, self._low, self._high, MATCHES_A_TERM)
+        ).fetchall()
+
+    def _note(self, term: str, rows: Sequence[tuple[int, str]], found: dict[str, dict[int, str]]) -> None:
+        often = len(rows)
+        if often >= MATCHES_A_TERM:
+            reach = self._high - rows[-1][0] + 1
+            often = min(self._total, often * (self._high - self._low + 1) // reach)
+        self.frequency[term] = max(often, self.frequency.get(term, 0))
+        found[term] = dict(rows)
+
+    def _scan(self, pairs: Sequence[str]) -> None:
+        newest = self._db.execute(
+            "SELECT id, role, text FROM messages WHERE chat = ? ORDER BY id DESC LIMIT ?",
+            (self._chat, SCANNED_MESSAGES),
+        ).fetchall()
+        for pair in pairs:
+            self._note(pair, [(id, role) for id, role, text in newest if pair in text], self._letters)
+
+
+def _heaviest(weights: dict[int, float], limit: int) -> list[int]:
+    """By weight, and newer before older where that is the same."""
+    return sorted(sorted(weights, reverse=True), key=weights.__getitem__, reverse=True)[:limit]
+
+
+def _resembles(word: str, text: str) -> bool:
+    """Whether the text holds the word inside another, or one that differs in a letter or two."""
+    text = text[:INDEXED_LETTERS].lower()
+    if word in text:
+        return True
+    most = 1 if len(word) < 8 else 2
+    return any(
+        abs(len(other) - len(word)) <= most
+        and (other.startswith(word[:3]) or other.endswith(word[-3:]))
+        and _distance(word, other, most) <= most
+        for other in set(_WORD.findall(text))
+    )
+
+
+def _visible(db: Connection, chat: int, ids: Sequence[int], limit: int) -> list[tuple[Any, ...]]:
+    """The first messages, in their order, that stand in visible turns."""
+    rows: list[tuple[Any, ...]] = []
+    for start in range(0, len(ids), limit):
+        rows += db.execute(
+            f"{_ROW} FROM json_each(?2) j CROSS JOIN messages m ON m.id = j.value AND m.chat = ?1"
+            " CROSS JOIN turns t ON t.chat = ?1 AND t.id = m.turn AND t.hidden = 0 ORDER BY j.key",
+            (chat, encode(ids[start : start + limit]).decode()),
+        ).fetchall()
+        if len(rows) >= limit:
+            break
+    return rows[:limit]
+
+
+def _quoted(token: str) -> str:
+    return f'"{token}"'
+
+
+def _halves(word: str) -> str:
+    """One wrong letter leaves one half of a word as it was, so either half is enough."""
+    triples = [_quoted(word[at : at + 3]) for at in range(len(word) - 2)]
+    middle = len(triples) / 2
+    first, second = triples[: math.ceil(middle)], triples[math.floor(middle) :]
+    return f"({' AND '.join(first)}) OR ({' AND '.join(second)})"
+
+
+def _distance(one: str, other: str, most: int) -> int:
+    """How many letters must be put in, left out, replaced or swapped; anything over `most` may come out as more."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(one, 1):
+        earlier, before, row = before, row, [at] + [0] * len(other)
+        for to, wanted in enumerate(other, 1):
+            row[to] = min(before[to] + 1, row[to - 1] + 1, before[to - 1] + (letter != wanted))
+            if at > 1 and to > 1 and letter == other[to - 2] and one[at - 2] == wanted:
+                row[to] = min(row[to], earlier[to - 2] + 1)
+        if min(row) > most:
+            break
+    return row[-1]

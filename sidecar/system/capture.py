@@ -1,0 +1,120 @@
+"""Run a program to its end and take what it writes: bounded, within a time limit, in a folder held open.
+
+The program has a process group of its own, and the group does not outlive the call: not when it is done, not
+when a limit ends it, not when the call is cancelled. Knows nothing of what is run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterable, Mapping, Sequence
+from typing import Literal
+
+import anyio
+import msgspec
+from anyio.abc import ByteReceiveStream, ByteSendStream
+
+MAX_ERROR = 8 * 1024
+"""Bytes of what a program complains: its first lines say what is wrong."""
+
+_END_S = 2.0
+"""For a killed program to be reaped; only one that the kernel holds takes longer, and it is left to the system."""
+
+
+class Captured(msgspec.Struct, frozen=True):
+    """`code` is negative for a signal. `stopped` says which limit ended the program; `out` is what came before."""
+
+    code: int | None
+    out: bytes
+    err: bytes
+    stopped: Literal["time", "size"] | None = None
+
+
+async def capture(
+    command: Sequence[str],
+    *,
+    folder: int,
+    env: Mapping[str, str],
+    seconds: float,
+    max_bytes: int,
+    feed: AsyncIterable[bytes] | int | None = None,
+) -> Captured:
+    """Run `command` in the folder of that descriptor. `feed` is its input: pieces, or a descriptor. OSError when
+    it cannot be started."""
+    pieces = feed if feed is not None and not isinstance(feed, int) else None
+    given = subprocess.DEVNULL if feed is None else feed if isinstance(feed, int) else subprocess.PIPE
+    with anyio.CancelScope(shield=True):  # a start that is cancelled half way would leave nobody to end it
+        process = await anyio.open_process(
+            list(command), stdin=given, env=env, cwd=folder_path(folder), start_new_session=True
+        )
+    out, err = bytearray(), bytearray()
+    over = False
+    try:
+        with anyio.move_on_after(seconds) as limit:
+            async with anyio.create_task_group() as tasks:
+                if process.stderr is not None:
+                    tasks.start_soon(_take_start, process.stderr, err)
+                if pieces is not None and process.stdin is not None:
+                    tasks.start_soon(_give, process.stdin, pieces)
+                if process.stdout is not None:
+                    over = await _take(process.stdout, out, max_bytes)
+                if over:
+                    tasks.cancel_scope.cancel()
+            if not over:
+                await process.wait()
+    finally:
+        with anyio.CancelScope(shield=True):
+            _end_group(process.pid)
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None:
+                    await stream.aclose()
+            with anyio.move_on_after(_END_S):
+                await process.wait()
+    stopped: Literal["time", "size"] | None = "size" if over else "time" if limit.cancelled_caught else None
+    return Captured(process.returncode, bytes(out), bytes(err), stopped)
+
+
+def folder_path(fd: int) -> str:
+    """A path that leads a child to the folder of an open descriptor, whatever has become of its name."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        return os.fsdecode(fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+    return f"/proc/self/fd/{fd}"
+
+
+async def _take(stream: ByteReceiveStream, into: bytearray, max_bytes: int) -> bool:
+    """Read to the end; True when there is more than may be kept."""
+    async for piece in stream:
+        into += piece
+        if len(into) > max_bytes:
+            del into[max_bytes:]
+            return True
+    return False
+
+
+async def _take_start(stream: ByteReceiveStream, into: bytearray) -> None:
+    """Read to the end and keep the start: a program that waits for its reader would never end."""
+    async for piece in stream:
+        into += piece[: MAX_ERROR - len(into)]
+
+
+async def _give(stream: ByteSendStream, pieces: AsyncIterable[bytes]) -> None:
+    try:
+        async for piece in pieces:
+            await stream.send(piece)
+    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+        pass  # it has ended, and its exit code says how
+    finally:
+        with anyio.CancelScope(shield=True):
+            await stream.aclose()
+
+
+def _end_group(pid: int) -> None:
+    """What the program has started goes with it; the group is there until its last process is."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)

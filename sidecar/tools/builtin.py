@@ -1,0 +1,41 @@
+"""The tools that come with the program, for a chat that has a project."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Literal
+
+from .ask_user import AskUser
+from .base import Tool
+from .edit_file import EditFile
+from .git_diff import GitDiffTool
+from .glob import GlobTool
+from .grep import Grep
+from .insert_line import InsertLine
+from .list_dir import ListDir
+from .patch_file import PatchFile
+from .read_file import ReadFile
+from .run_command import RunCommand
+from .update_plan import UpdatePlan
+from .write_file import WriteFile
+
+SandboxMode = Literal["auto", "require", "off"]
+
+
+def builtin(sandbox: SandboxMode, writable: Sequence[str], hidden: Sequence[str]) -> list[Tool]:
+    """All of them. Commands may write to the project and to `writable`, and see nothing of `hidden`."""
+    return [
+        ListDir(),
+        ReadFile(),
+        GlobTool(),
+        Grep(),
+        GitDiffTool(),
+        WriteFile(),
+        EditFile(),
+        InsertLine(),
+        PatchFile(),
+        RunCommand(sandbox, os.environ, writable=writable, hidden=hidden),
+        UpdatePlan(),
+        AskUser(),
+    ]

@@ -1,0 +1,127 @@
+"""One budget: never exceeded, well used, what must be sent is sent, and the same comes out of the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sidecar.context import assembly
+from sidecar.context.assembly import MESSAGE_TOKENS, Found, Material, Materials, Past
+from sidecar.context.budget import ASSUMED_WINDOW, Budget, Wanted, budget, caps
+
+TEXTS = st.text(max_size=400)
+COUNTS = st.sampled_from([3, 4])
+
+
+def counter(width: int) -> assembly.Count:
+    return lambda text: -(-len(text.encode(errors="replace")) // width)
+
+
+def head(width: int) -> assembly.Cut:
+    return lambda text, room: text.encode(errors="replace")[: room * width].decode(errors="ignore")
+
+
+def past(number: int, text: str, width: int) -> Past:
+    count, cut = counter(width), head(width)
+
+    def shorter(room: int) -> tuple[Any, int, str] | None:
+        kept = cut(text, room - MESSAGE_TOKENS)
+        return (kept, count(kept) + MESSAGE_TOKENS, kept) if kept else None
+
+    return Past(f"t{number}", count(text) + MESSAGE_TOKENS, text, shorter)
+
+
+@st.composite
+def materials(draw: st.DrawFn) -> tuple[Materials, int]:
+    width = draw(COUNTS)
+    cut = head(width)
+
+    def block(kind: str, number: int) -> Material:
+        return Material(f"{kind}:{number}", kind, kind, draw(TEXTS), "gate", draw(st.booleans()), cut)
+
+    turns = [past(number, draw(TEXTS), width) for number in range(draw(st.integers(0, 12)))]
+
+    def retrieve(room: int, without: frozenset[str]) -> Found | None:
+        text = cut("found " * 500, room)
+        return Found(text, counter(width)(text), ("t0",)) if text else None
+
+    return Materials(
+        fixed=[Material(kind, kind, kind, draw(TEXTS), "always") for kind in ("system", "tools", "rules")],
+        prompt=Material("prompt", "prompt", "prompt", draw(TEXTS), "prompt"),
+        turns=turns,
+        more_turns=draw(st.booleans()),
+        pinned=[block("openFiles", number) for number in range(draw(st.integers(0, 2)))],
+        summary=draw(st.none() | st.just(block("summary", 0))),
+        files=[block("openFiles", number + 5) for number in range(draw(st.integers(0, 3)))],
+        diffs=[block("patches", number) for number in range(draw(st.integers(0, 2)))],
+        git_diff=draw(st.none() | st.just(block("gitDiff", 0))),
+        retrieve=retrieve,
+        retrieval_gate=lambda sent: "uncovered-terms",
+    ), width
+
+
+@settings(deadline=None, max_examples=400)
+@given(materials(), st.integers(1, 4000))
+def test_the_sum_never_exceeds_the_budget_and_what_must_be_sent_is_sent(
+    made: tuple[Materials, int], total: int
+) -> None:
+    given_, width = made
+    count = counter(width)
+    found = assembly.assemble(given_, Budget(total, 0, total), caps(total, Wanted()), count)
+    needed = count(given_.prompt.text) + MESSAGE_TOKENS
+    needed += sum(count(one.text) for one in given_.fixed if one.kind != "tools")
+
+    if needed > total:
+        assert (found.needed, found.blocks) == (needed, [])
+        return
+    sent = [block for block in found.blocks if block.included != "dropped"]
+    assert found.used == sum(block.tokens for block in sent) <= total
+    assert {"system", "rules", "prompt"} <= {block.id for block in sent}
+    for block in sent:
+        assert (
+            count(block.text) <= block.tokens + sum(MESSAGE_TOKENS for _ in found.turns)
+            or block.kind == "history"
+        )
+    again = assembly.assemble(given_, Budget(total, 0, total), caps(total, Wanted()), count)
+    assert again == found
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(2_000, 200_000), st.integers(1, 60), COUNTS)
+def test_a_chat_that_is_too_long_fills_the_budget(total: int, long: int, width: int) -> None:
+    count = counter(width)
+    turns = [past(number, "words of a turn " * (long * 20), width) for number in range(60)]
+    while sum(turn.tokens for turn in turns) < 2 * total:
+        turns = [*turns, *turns]
+    turns = [Past(f"u{at}", turn.tokens, turn.text, turn.cut) for at, turn in enumerate(turns)]
+    prompt = Material("prompt", "prompt", "prompt", "go on", "prompt")
+    found = assembly.assemble(
+        Materials(fixed=[], prompt=prompt, turns=turns, more_turns=True),
+        Budget(total, 0, total),
+        caps(total, Wanted()),
+        count,
+    )
+    if turns[-1].tokens <= total * assembly.SMALL_LAST_SHARE / 2:
+        assert found.used >= 0.97 * total
+    assert found.used <= total
+
+
+@given(st.integers(1, 2_000_000), st.none() | st.integers(1, 300_000), st.booleans())
+def test_a_budget_leaves_room_for_the_answer(size: int, reserve: int | None, exact: bool) -> None:
+    made = budget(size, reserve, exact=exact)
+
+    assert 0 <= made.total <= size - made.reserve
+    assert made.window == size
+    assert made.total >= int(0.97 * (size - made.reserve)) - 2 or not exact
+
+
+@given(st.integers(0, 4_000_000))
+def test_caps_are_a_share_of_a_small_budget_and_grow_with_a_large_one(total: int) -> None:
+    found = caps(total, Wanted())
+    together = found.open_files + found.diffs + found.git_diff + found.retrieval
+
+    assert together <= max(total, 0)
+    if total >= ASSUMED_WINDOW:
+        assert (found.per_file, found.open_files) >= (2000, 8000)
