@@ -13,7 +13,7 @@ import msgspec
 from ..model.failures import Failure
 from ..model.files import Change
 from ..providers.base import ToolCall
-from ..tools.base import Answer, Edit, Need, Outcome, Wrong
+from ..tools.base import Answer, Edit, Library, Need, Outcome, Wrong
 from ..tools.toolbox import Verdict
 from ..workspace.paths import Workspace
 from . import edits as editing
@@ -48,6 +48,10 @@ class CallHands:
         if self._workspace is None:
             raise Wrong("This chat has no project, so there are no files.")
         return self._workspace
+
+    @property
+    def library(self) -> Library:
+        raise Wrong("The index is switched off.")
 
     @property
     def call_key(self) -> str:

@@ -7,11 +7,12 @@ before and after (`Edit`), and one place writes them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
+from ..model.index import Results, Scope, Source, SourceKind, Whole
 from ..providers.base import ToolSpec
 from ..workspace.paths import Workspace
 
@@ -83,8 +84,37 @@ class Answer(msgspec.Struct, frozen=True):
     values: dict[str, Any] = {}
 
 
+class Library(Protocol):
+    """What is kept out of the window, as one call may use it."""
+
+    async def keep(self, text: str, label: str, kind: SourceKind, *, path: str | None = None) -> Source:
+        """Keep a text; it can be searched from now on."""
+
+    async def search(
+        self,
+        queries: Sequence[str],
+        *,
+        scope: Scope = "chat",
+        source: str | None = None,
+        kind: SourceKind | None = None,
+        limit: int = 5,
+        max_tokens: int = 1200,
+    ) -> list[Results]:
+        """One answer a query, together within `max_tokens`; `source` is a source's id or exact label."""
+
+    async def read(self, id: str, lines: tuple[int, int] | None = None) -> Whole:
+        """The text of a source or a hit, whole or some lines; Wrong when there is none."""
+
+    async def add_path(self, path: str) -> tuple[list[Source], list[tuple[str, str]]]:
+        """Keep a file, or the files of a folder: those that were kept, and those that were not with the reason."""
+
+
 class Hands(Protocol):
     """What a tool may touch while one call of it runs."""
+
+    @property
+    def library(self) -> Library:
+        """The index; Wrong when it is switched off."""
 
     @property
     def workspace(self) -> Workspace:

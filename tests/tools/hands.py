@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import anyio.to_thread
 
-from sidecar.tools.base import Answer, Edit, Outcome, Tool
+from sidecar.tools.base import Answer, Edit, Library, Outcome, Tool, Wrong
 from sidecar.workspace.paths import Workspace
 
 T = TypeVar("T")
@@ -37,6 +37,10 @@ class OpenHands:
     @property
     def workspace(self) -> Workspace:
         return self._workspace
+
+    @property
+    def library(self) -> Library:
+        raise Wrong("The index is switched off.")
 
     @property
     def call_key(self) -> str:

@@ -1,0 +1,93 @@
+"""What is kept out of the window and found again: sources, the chunks that are found in them, and what is asked."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+SourceKind = Literal["output", "file", "page", "code", "text"]
+"""A tool's output, a file of the project, a fetched page, what code printed, what an app added."""
+
+Scope = Literal["chat", "project", "all"]
+
+
+class NewSource(msgspec.Struct, frozen=True):
+    """A text to be kept. `label` is what a search names it by: a command line, a path, an address.
+
+    `hash` is that of the file's bytes, so that a changed file is read anew; `chat` and `project` say whose it is.
+    """
+
+    text: str
+    label: str
+    kind: SourceKind
+    chat: int | None = None
+    project: str | None = None
+    tool: str | None = None
+    path: str | None = None
+    hash: str | None = None
+    intent: str | None = None
+    """What its reader hopes to find; weighs when the preview is chosen."""
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A text that is kept, without the text. `id` is `out:…`; nothing ever gets another's."""
+
+    id: str
+    label: str
+    kind: SourceKind
+    chat: int | None
+    session_id: str | None
+    project: str | None
+    tool: str | None
+    path: str | None
+    ts: int
+    bytes: int
+    lines: int
+    tokens: int
+    chunks: int
+    truncated: bool = False
+    stale: bool = False
+
+
+class Query(msgspec.Struct, frozen=True):
+    """What is looked for, and where. `chat` and `project` bound the scope; they are never part of the words."""
+
+    text: str
+    scope: Scope = "chat"
+    chat: int | None = None
+    project: str | None = None
+    source: str | None = None
+    tool: str | None = None
+    kind: SourceKind | None = None
+    sort: Literal["relevance", "recent"] = "relevance"
+    limit: int = 5
+    max_tokens: int = 1200
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """A place that was found: the text around it, its lines in the source (from 1, inclusive), and whose it is."""
+
+    id: str
+    source: Source
+    title: str
+    lines: tuple[int, int]
+    text: str
+    score: float
+    tokens: int
+
+
+class Results(msgspec.Struct, frozen=True):
+    """The answer to one query; `corrected` is the spelling that was searched for instead."""
+
+    hits: tuple[Hit, ...] = ()
+    tokens: int = 0
+    corrected: str | None = None
+
+
+class Whole(msgspec.Struct, frozen=True):
+    """A kept text, or the asked for lines of it."""
+
+    source: Source
+    text: str
+    lines: tuple[int, int]
