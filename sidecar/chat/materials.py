@@ -95,8 +95,9 @@ class Collecting:
         turns = self._pasts(history, measure)
         whole = sum(turn.tokens for turn in turns)
         needs_past = history.more or whole > budget.total // 2
-        retrieve = await self._recall(measure) if needs_past else None
         excluded = {*(self._asked.config.get("exclude") or ()), *(self._asked.context.get("exclude") or ())}
+        may_look_back = gathered.gates.retrieval_points_back != "never" and "retrieval" not in excluded
+        retrieve = await self._recall(measure) if needs_past and may_look_back else None
         included = set(self._asked.context.get("include") or ())
 
         def switched(material: Material) -> Material:
@@ -125,7 +126,7 @@ class Collecting:
             diffs=[switched(material) for material in gathered.diffs],
             git_diff=gathered.git_diff and switched(gathered.git_diff),
             retrieve=retrieve,
-            retrieval_gate=lambda sent: self._retrieval_gate(gathered, excluded, sent),
+            retrieval_gate=lambda sent: self._retrieval_gate(gathered, sent),
         )
 
     async def _fixed(self, measure: Measure, gathered: Gathered, most: int) -> list[Material]:
@@ -208,10 +209,8 @@ class Collecting:
 
         return Past(turn.id, measure.messages(messages), text, cut)
 
-    def _retrieval_gate(self, gathered: Gathered, excluded: set[str], sent: Sequence[str]) -> str | None:
+    def _retrieval_gate(self, gathered: Gathered, sent: Sequence[str]) -> str | None:
         gate = gathered.gates.retrieval_points_back
-        if gate == "never" or "retrieval" in excluded:
-            return None
         if gate:
             return gate
         if gathered.gates.aside == "small-talk":

@@ -178,7 +178,7 @@ class _Assembler:
         whole = sum(turn.tokens for turn in self._m.turns)
         all_fit = whole <= self._room and not self._m.more_turns
         whole_share, cut_share = (LAST_SHARE, CUT_SHARE)
-        if self._total <= SMALL_BUDGET:
+        if self._total <= SMALL_BUDGET and self._m.retrieve:
             whole_share = cut_share = SMALL_LAST_SHARE
         room = self._room if all_fit else min(self._room, int(self._total * whole_share))
         taken: list[Past] = []
