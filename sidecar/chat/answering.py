@@ -10,9 +10,10 @@ from ..engines.native import Limits, Refit, TurnRequest
 from ..model.chats import Chat, Prompt
 from ..model.content import EndReason, Turn
 from ..model.failures import Failure, ProviderFailed
-from ..providers.base import ModelRequest, Provider, ToolSpec
+from ..providers.base import ModelRequest, Provider
 from ..providers.registry import AUTO, Registry
 from ..store.store import Store
+from ..tools.toolbox import Toolbox
 from . import titles
 from .desk import Desk
 from .messages import messages_of
@@ -71,8 +72,7 @@ class Answering:
         tools = await self._desk.toolbox()
         refit: Refit | None = None
         if provider.reads_history or config.get("window"):
-            specs = tools.specs if provider.reads_history else []
-            asked = await self.asked(provider, name, config, prompt, turn.id, specs)
+            asked = await self.asked(provider, name, config, prompt, turn.id, tools)
             first, refit = await self._with_history(chat, turn, asked, compact)
         else:
             effort = prompt.overrides.get("effort") or config.get("effort")
@@ -92,7 +92,7 @@ class Answering:
         config: dict[str, Any],
         prompt: Prompt,
         turn_id: str,
-        tools: list[ToolSpec],
+        tools: Toolbox,
         budget: int | None = None,
         *,
         preview: bool = False,
@@ -100,6 +100,8 @@ class Answering:
         """What a prompt asks, before anything is read for it."""
         from .materials import Asked
 
+        told = provider.reads_history
+        used = await self._store.tool_uses(self._desk.chat.id) if told else {}
         return Asked(
             provider=provider,
             model=name,
@@ -107,7 +109,8 @@ class Answering:
             effort=prompt.overrides.get("effort") or config.get("effort"),
             turn_id=turn_id,
             prompt=prompt.content,
-            tools=tools,
+            tools=tools.specs if told else [],
+            needed_tools=tools.by_need(used) if told else [],
             window_is_asked=f"{provider.known(name).provider}:{name}" in self._told,
             context=prompt.overrides.get("context") or {},
             budget=budget,

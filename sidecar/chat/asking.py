@@ -14,7 +14,7 @@ import anyio.to_thread
 import msgspec
 
 from ..context import budget as budgets
-from ..context.assembly import LAST_TURNS, Assembly, Materials, assemble
+from ..context.assembly import LAST_TURNS, MESSAGE_TOKENS, Assembly, Materials, assemble
 from ..context.budget import Budget, Wanted
 from ..context.fences import stub
 from ..context.gates import Switches
@@ -29,7 +29,7 @@ from .desk import Desk
 from .gathering import Gathered, Gatherer
 from .materials import Asked, Collecting, History
 from .measuring import Measure, measure_for, rough_count
-from .messages import as_sent, plain
+from .messages import as_sent, attachment_text, plain
 
 SMALL = 4000
 """Tokens that fit every window: below this a model's window need not be asked for, nor its tokens counted."""
@@ -42,10 +42,6 @@ long chat are full after few turns, and reading more would only make the first w
 
 MAX_MEDIA_BYTES = 20 * 1024 * 1024
 """Of images and audio in one request, the newest first; providers take little more."""
-
-UNCOVERED_SHARE = 0.1
-"""A prompt of whose telling words a tenth is nowhere in what is sent asks for something from before. Asked only of a
-chat that does not fit: what is not found again then is lost to the model."""
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -103,10 +99,12 @@ class _Asking:
     def _budget(self, window: int | None, measure: Measure) -> Budget:
         reserve = self._asked.config.get("outputReserve")
         made = budgets.budget(window or budgets.ASSUMED_WINDOW, reserve, exact=measure.exact)
-        if self._asked.budget is None:
+        asked = self._asked
+        if asked.budget is None:
             return made
-        prompt = measure.count(self._asked.text) + 8
-        return Budget(made.window, made.reserve, min(made.total, self._asked.budget + prompt))
+        attached = sum(measure.count(attachment_text(block)) for block in asked.attached)
+        prompt = measure.count(asked.said) + MESSAGE_TOKENS + attached + measure.media(asked.attached)
+        return Budget(made.window, made.reserve, min(made.total, asked.budget + prompt))
 
     async def _measure(self, window: int | None, small: bool) -> Measure:
         """Exact counts when they matter; an upper estimate while everything fits many times over."""
@@ -212,13 +210,12 @@ class _Asking:
             messages.append(UserMessage([*along, *asked.prompt]))
         elif not messages:
             raise _too_large(budget.total + 1, budget)
-        tools = asked.tools if "tools" in blocks else []
         return ModelRequest(
             model=asked.model,
             messages=messages,
             effort=asked.effort,
             instructions="\n\n".join(blocks[id].text for id in _INSTRUCTIONS if id in blocks) or None,
-            tools=tools,
+            tools=[tool for tool in asked.tools if tool.name in made.tools],
             media=await _media(self._store, messages),
             window=window,
             room=budget.window - made.used,
@@ -267,6 +264,9 @@ _TAIL = ("openFiles", "patches", "gitDiff", "retrieval")
 """Blocks that stand before the prompt, in its own message."""
 
 
+_FIXED = ("system", "tools", "rules", "summary", "attachments", "prompt")
+"""What is sent whatever the chat has to say."""
+
 _INSTRUCTIONS = ("system", "rules", "standing")
 
 
@@ -290,9 +290,7 @@ def _wanted(configured: dict[str, Any], rules: int) -> Wanted:
 def _fill(materials: Materials, made: Assembly, budget: Budget, measure: Measure, unread: bool) -> float:
     said = sum(turn.tokens for turn in materials.turns)
     others = sum(
-        block.tokens
-        for block in made.blocks
-        if block.kind in ("system", "tools", "rules", "summary", "prompt")
+        block.tokens for block in made.blocks if block.included != "dropped" and block.kind in _FIXED
     )
     share = (said + others) / max(1, budget.total)
     return max(1.0, share) if unread else share

@@ -69,7 +69,7 @@ class Scale(msgspec.Struct, frozen=True):
 
 def scale_of(question: Question, provider: Provider, model: str) -> Scale:
     """By what a chat is compacted whose newest request was this."""
-    kinds = ("system", "tools", "rules", "prompt")
+    kinds = ("system", "tools", "rules", "attachments", "prompt")
     fixed = sum(
         block["tokens"]
         for block in question.manifest["blocks"]

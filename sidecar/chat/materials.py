@@ -23,7 +23,7 @@ from ..store.store import Store
 from .desk import Desk
 from .gathering import Gathered
 from .measuring import Measure
-from .messages import as_sent, plain, shortened
+from .messages import as_sent, attachment_text, plain, shortened
 
 UNCOVERED_SHARE = 0.1
 """A prompt of whose telling words a tenth is nowhere in what is sent asks for something from before. Asked only of a
@@ -46,6 +46,8 @@ class Asked(msgspec.Struct, frozen=True):
     prompt: list[Block]
     """Empty when an earlier turn is gone on with: what was said is in the history."""
     tools: list[ToolSpec] = []
+    needed_tools: list[str] = []
+    """Their names, the most needed first."""
     window_is_asked: bool = False
     """Whether the provider was asked for this model's window before, and did not say."""
     context: dict[str, Any] = {}
@@ -57,7 +59,17 @@ class Asked(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
+        """All that the user has written or attached as text: what the gates look at."""
         return "\n".join(block.text or "" for block in self.prompt if block.text)
+
+    @property
+    def said(self) -> str:
+        """The prompt without what is attached to it."""
+        return "\n".join(block.text or "" for block in self.prompt if block.type == "text")
+
+    @property
+    def attached(self) -> list[Block]:
+        return [block for block in self.prompt if block.type != "text"]
 
     @property
     def name(self) -> str:
@@ -109,14 +121,9 @@ class Collecting:
 
         return Materials(
             fixed=await self._fixed(measure, gathered, caps.rules),
-            prompt=Material(
-                "prompt",
-                "prompt",
-                "prompt",
-                self._asked.text,
-                "prompt",
-                extra=measure.prompt(self._asked.prompt),
-            ),
+            prompt=Material("prompt", "prompt", "prompt", self._asked.said, "prompt"),
+            attachments=self._attachments(measure),
+            tools=self._tools(),
             turns=turns,
             more_turns=history.more,
             pinned=[switched(material) for material in gathered.pinned],
@@ -129,15 +136,29 @@ class Collecting:
             retrieval_gate=lambda sent: self._retrieval_gate(gathered, sent),
         )
 
+    def _tools(self) -> list[Material]:
+        told = {tool.name: msgspec.json.encode(tool).decode() for tool in self._asked.tools}
+        return [
+            Material(f"tool:{name}", "tools", name, told[name], "always") for name in self._asked.needed_tools
+        ]
+
+    def _attachments(self, measure: Measure) -> Material | None:
+        attached = self._asked.attached
+        if not attached:
+            return None
+        label = ", ".join(block.name or block.uri or block.type for block in attached)
+        text = "\n".join(map(attachment_text, attached))
+        extra = measure.media(attached)
+        return Material("attachments", "attachments", label, text, "attached", extra=extra)
+
     async def _fixed(self, measure: Measure, gathered: Gathered, most: int) -> list[Material]:
-        """System, tools and rules: the part of a request that does not change from prompt to prompt."""
+        """System and rules: the part of a request that does not change from prompt to prompt."""
         rules, label = await self._rules(measure, gathered, most)
         wishes = await self._wishes(measure, most // 4)
         return [
             Material(id, kind, label, text, "always")
             for id, kind, label, text in (
                 ("system", "system", "system", self._system()),
-                ("tools", "tools", _tools_label(self._asked.tools), self._told()),
                 ("rules", "rules", label, rules),
                 ("standing", "rules", "standing wishes", wishes),
             )
@@ -171,9 +192,6 @@ class Collecting:
     def _system(self) -> str:
         ours = SYSTEM if self._chat.project_path and self._asked.tools else ""
         return "\n\n".join(part for part in (ours, self._asked.config.get("instructions") or "") if part)
-
-    def _told(self) -> str:
-        return msgspec.json.encode(self._asked.tools).decode() if self._asked.tools else ""
 
     def _summary(self, compaction: Compaction | None) -> Material | None:
         if compaction is None or compaction.summary is None:
@@ -247,7 +265,3 @@ def _wishes_text(wishes: Sequence[str]) -> str:
     return "The user has asked for this in this chat, to hold from then on:\n" + "\n".join(
         f"- {wish}" for wish in wishes
     )
-
-
-def _tools_label(tools: Sequence[ToolSpec]) -> str:
-    return f"tools: {', '.join(tool.name for tool in tools)}"

@@ -59,8 +59,8 @@ class Measure(msgspec.Struct, frozen=True):
     def messages(self, messages: Iterable[Message]) -> int:
         return sum(self.message(message) for message in messages)
 
-    def prompt(self, blocks: Iterable[Block]) -> int:
-        """The media of a prompt; its text is counted as text."""
+    def media(self, blocks: Iterable[Block]) -> int:
+        """Images and audio; texts are counted as texts."""
         return sum(_media(block) for block in blocks)
 
 

@@ -51,6 +51,13 @@ def plain(messages: Iterable[Message]) -> str:
     return "\n".join(text for message in messages for text in _texts(message))
 
 
+def attachment_text(block: Block) -> str:
+    """The text of an attachment as it is sent, its name with it; "" for media."""
+    if block.type in ("image", "audio"):
+        return ""
+    return "\n".join(part for part in (block.name, block.uri, block.text) if part)
+
+
 def shortened(turn: Turn, cut: Callable[[str, float], str]) -> Turn | None:
     """The turn with its own words cut: the user's and the model's, each to a share of the room; its tools are left out.
 

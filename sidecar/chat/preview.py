@@ -47,6 +47,6 @@ async def _question(
         await answering.model(str(overrides.get("model") or config["model"]))
     )
     prompt = Prompt("", "", content, "queue", overrides)
-    tools = (await session.desk.toolbox()).specs if provider.reads_history else []
+    tools = await session.desk.toolbox()
     asked = await answering.asked(provider, name, config, prompt, "", tools, budget, preview=True)
     return await asking.question(session.store, session.desk, session.chat, asked)

@@ -1,8 +1,8 @@
 """One budget over everything that a request holds: who may claim how much, in which order. Pure and deterministic.
 
-The order of claims: system, tools, rules and the prompt, which are never cut; the last two turns; pinned files; the
-summary; other open files; the patches' summary and diffs; git's diff; retrieval; older turns. What a block leaves
-of its cap flows to the next. The sum never exceeds the budget.
+The order of claims: system, rules and the prompt with what is attached to it, which are never cut; tools, each whole
+or not at all; the last two turns; pinned files; the summary; other open files; the patches' summary and diffs; git's
+diff; retrieval; older turns. What a block leaves of its cap flows to the next. The sum never exceeds the budget.
 
 What comes in is text that somebody else has read, and counts; what goes out says which of it is sent, and why.
 """
@@ -36,6 +36,9 @@ MIN_CUT = 64
 
 MESSAGE_TOKENS = 8
 """Role and separators around a message."""
+
+TOOL_TOKENS = 1
+"""What joins one tool to the next."""
 
 Count = Callable[[str], int]
 Cut = Callable[[str, int], str]
@@ -95,8 +98,12 @@ class Materials(msgspec.Struct, frozen=True):
     """Everything that could be sent. `turns` are in the chat's order; `more_turns` says that there are older ones."""
 
     fixed: Sequence[Material]
-    """System, tools and rules; never cut."""
+    """System and rules; never cut."""
     prompt: Material
+    attachments: Material | None = None
+    """What is sent with the prompt, in its message; never cut."""
+    tools: Sequence[Material] = ()
+    """A tool each, the most needed first; `label` is its name."""
     turns: Sequence[Past] = ()
     more_turns: bool = False
     pinned: Sequence[Material] = ()
@@ -118,6 +125,8 @@ class Assembly(msgspec.Struct, frozen=True):
     turns: list[str]
     cut_turn: tuple[str, Any] | None
     found: Found | None
+    tools: frozenset[str] = frozenset()
+    """The names of those that are sent."""
     needed: int = 0
     """More than the budget when system, rules and prompt alone do not fit: then nothing is sent."""
 
@@ -139,14 +148,18 @@ class _Assembler:
         """What earlier blocks left of their caps."""
 
     def run(self) -> Assembly:
-        prompt = self._count(self._m.prompt.text) + self._m.prompt.extra + MESSAGE_TOKENS
+        asked = [(self._m.prompt, self._count(self._m.prompt.text) + self._m.prompt.extra + MESSAGE_TOKENS)]
+        if self._m.attachments:
+            attached = self._m.attachments
+            asked.insert(0, (attached, self._count(attached.text) + attached.extra))
         fixed = [(material, self._count(material.text)) for material in self._m.fixed]
-        needed = prompt + sum(tokens for material, tokens in fixed if material.kind != "tools")
+        needed = sum(tokens for _, tokens in [*fixed, *asked])
         if needed > self._total:
-            return Assembly([], 0, [], None, None, needed)
+            return Assembly([], 0, [], None, None, needed=needed)
+        self._room -= needed
         for material, tokens in fixed:
-            self._fixed(material, tokens, needed)
-        self._room -= prompt
+            self._put(material, tokens, "full", material.text)
+        tools = self._tools()
         turns = list(self._m.turns)
         last, turns = turns[-LAST_TURNS:], turns[:-LAST_TURNS]
         taken, cut = self._last_turns(last)
@@ -156,22 +169,31 @@ class _Assembler:
         cut = cut or older[1]
         taken = older[0] + taken
         self._history(taken, cut)
-        self._put(self._m.prompt, prompt, "full", self._m.prompt.text)
+        for material, tokens in asked:
+            self._put(material, tokens, "full", material.text)
         used = sum(block.tokens for block in self._blocks if block.included != "dropped")
-        return Assembly(self._blocks, used, [turn.id for turn in taken], self._cut_of(cut), found)
+        return Assembly(self._blocks, used, [turn.id for turn in taken], self._cut_of(cut), found, tools)
 
-    def _fixed(self, material: Material, tokens: int, needed: int) -> None:
-        """System and rules always; tools as long as what must be there still fits."""
-        if material.kind == "tools" and self._room - tokens < needed - self._fixed_so_far():
-            self._blocks.append(_dropped(material, tokens, "no-room"))
-            return
-        self._put(material, tokens, "full", material.text)
-        self._room -= tokens
-
-    def _fixed_so_far(self) -> int:
-        return sum(
-            block.tokens for block in self._blocks if block.kind != "tools" and block.included == "full"
-        )
+    def _tools(self) -> frozenset[str]:
+        """The most needed tools that fit their share, and a row that names the others."""
+        left = min(self._room, self._caps.tools)
+        sent: list[tuple[Material, int]] = []
+        out: list[tuple[Material, int]] = []
+        for material in self._m.tools:
+            tokens = self._count(material.text) + TOOL_TOKENS
+            fits = tokens <= left
+            (sent if fits else out).append((material, tokens))
+            left -= tokens if fits else 0
+        if sent:
+            text = ",".join(material.text for material, _ in sent)
+            included: Included = "truncated" if out else "full"
+            row = Block("tools", "tools", _named("tools", sent), _sum(sent), included, "always", text)
+            self._blocks.append(row)
+            self._room -= row.tokens
+        if out:
+            row = Block("tools:left-out", "tools", _named("left out", out), _sum(out), "dropped", "no-room")
+            self._blocks.append(row)
+        return frozenset(material.label for material, _ in sent)
 
     def _last_turns(self, turns: Sequence[Past]) -> tuple[list[Past], tuple[Past, Any, int, str] | None]:
         """The newest turns, whole when they fit; else the newest, cut."""
@@ -334,3 +356,11 @@ class _Assembler:
 
 def _dropped(material: Material, tokens: int, gate: str) -> Block:
     return Block(material.id, material.kind, material.label, tokens, "dropped", gate)
+
+
+def _named(what: str, tools: Sequence[tuple[Material, int]]) -> str:
+    return f"{what}: {', '.join(sorted(material.label for material, _ in tools))}"
+
+
+def _sum(tools: Sequence[tuple[Material, int]]) -> int:
+    return sum(tokens for _, tokens in tools)

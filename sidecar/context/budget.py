@@ -11,6 +11,11 @@ RESERVE = 8192
 MARGIN = 0.02
 """Left free where a count is an estimate."""
 
+TOOLS_SHARE = 0.4
+"""The most that definitions of tools take: a model that knows every tool and nothing of the chat is of no use. A share
+of the budget and not what a prompt leaves, so that the same tools are sent with every prompt: they stand first in
+what a provider caches."""
+
 
 class Budget(msgspec.Struct, frozen=True):
     """In tokens: the model's window, what is kept for its answer, and what may be sent."""
@@ -29,6 +34,7 @@ class Caps(msgspec.Struct, frozen=True):
     git_diff: int
     retrieval: int
     rules: int
+    tools: int
     file_list: int = 200
     patch_summary: int = 300
 
@@ -61,4 +67,4 @@ def caps(total: int, wanted: Wanted) -> Caps:
     def cap(name: str) -> int:
         return min(int(getattr(wanted, name) * larger), total * int(getattr(_SHARES, name)) // 100)
 
-    return Caps(**{name: cap(name) for name in Wanted.__struct_fields__})
+    return Caps(**{name: cap(name) for name in Wanted.__struct_fields__}, tools=int(total * TOOLS_SHARE))

@@ -7,7 +7,7 @@ wrong is an answer for the model, never the end of the turn.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -23,6 +23,8 @@ INLINE_CHARACTERS = 32 * 1024
 
 TAIL_CHARACTERS = 4 * 1024
 """Of that, the end: a command's last lines say how it went."""
+
+_KINDS = {"read": 0, "search": 1, "edit": 2, "execute": 3}
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -61,6 +63,16 @@ class Toolbox:
     def specs(self) -> list[ToolSpec]:
         """What the model is told, in an order that does not change."""
         return [self._tools[name].spec for name in sorted(self._tools)]
+
+    def by_need(self, used: Container[str]) -> list[str]:
+        """The tools' names, the most needed first: those that were `used`, then ours and the app's before a server's;
+        of these what looks at files, what changes them, what runs commands."""
+
+        def need(name: str) -> tuple[bool, bool, int]:
+            kind = self._tools[name].kind
+            return name not in used, name.startswith("mcp__"), _KINDS.get(kind, len(_KINDS))
+
+        return sorted(self._tools, key=need)
 
     def find(self, name: str) -> Tool | None:
         return self._tools.get(name)

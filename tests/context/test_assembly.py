@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sidecar.context import assembly
 from sidecar.context.assembly import MESSAGE_TOKENS, Found, Material, Materials, Past
-from sidecar.context.budget import ASSUMED_WINDOW, Budget, Wanted, budget, caps
+from sidecar.context.budget import ASSUMED_WINDOW, TOOLS_SHARE, Budget, Wanted, budget, caps
 
 TEXTS = st.text(max_size=400)
 COUNTS = st.sampled_from([3, 4])
@@ -48,8 +48,15 @@ def materials(draw: st.DrawFn) -> tuple[Materials, int]:
         return Found(text, counter(width)(text), ("t0",)) if text else None
 
     return Materials(
-        fixed=[Material(kind, kind, kind, draw(TEXTS), "always") for kind in ("system", "tools", "rules")],
+        fixed=[Material(kind, kind, kind, draw(TEXTS), "always") for kind in ("system", "rules")],
         prompt=Material("prompt", "prompt", "prompt", draw(TEXTS), "prompt"),
+        attachments=draw(
+            st.none() | st.just(Material("attachments", "attachments", "a", draw(TEXTS), "attached"))
+        ),
+        tools=[
+            Material(f"tool:{at}", "tools", f"t{at}", draw(TEXTS), "always")
+            for at in range(draw(st.integers(0, 5)))
+        ],
         turns=turns,
         more_turns=draw(st.booleans()),
         pinned=[block("openFiles", number) for number in range(draw(st.integers(0, 2)))],
@@ -71,7 +78,8 @@ def test_the_sum_never_exceeds_the_budget_and_what_must_be_sent_is_sent(
     count = counter(width)
     found = assembly.assemble(given_, Budget(total, 0, total), caps(total, Wanted()), count)
     needed = count(given_.prompt.text) + MESSAGE_TOKENS
-    needed += sum(count(one.text) for one in given_.fixed if one.kind != "tools")
+    needed += sum(count(one.text) for one in given_.fixed)
+    needed += count(given_.attachments.text) if given_.attachments else 0
 
     if needed > total:
         assert (found.needed, found.blocks) == (needed, [])
@@ -86,6 +94,33 @@ def test_the_sum_never_exceeds_the_budget_and_what_must_be_sent_is_sent(
         )
     again = assembly.assemble(given_, Budget(total, 0, total), caps(total, Wanted()), count)
     assert again == found
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.integers(1, 400), max_size=12), st.integers(100, 4000))
+def test_the_most_needed_tools_that_fit_their_share_are_sent_and_the_others_named(
+    sizes: list[int], total: int
+) -> None:
+    count = counter(4)
+    tools = [Material(f"tool:{at}", "tools", f"t{at}", "x" * size, "always") for at, size in enumerate(sizes)]
+    prompt = Material("prompt", "prompt", "prompt", "go on", "prompt")
+    made = assembly.assemble(
+        Materials(fixed=[], prompt=prompt, tools=tools), Budget(total, 0, total), caps(total, Wanted()), count
+    )
+    left = int(total * TOOLS_SHARE)
+    sent: list[str] = []
+    out: list[str] = []
+    for tool in tools:
+        tokens = count(tool.text) + assembly.TOOL_TOKENS
+        (sent if tokens <= left else out).append(tool.label)
+        left -= tokens if tokens <= left else 0
+
+    assert made.tools == frozenset(sent)
+    rows = {block.id: block for block in made.blocks if block.kind == "tools"}
+    assert set(rows) == {*(["tools"] if sent else []), *(["tools:left-out"] if out else [])}
+    if out:
+        assert rows["tools:left-out"].label == f"left out: {', '.join(sorted(out))}"
+        assert (rows["tools:left-out"].included, rows["tools:left-out"].gate) == ("dropped", "no-room")
 
 
 @settings(deadline=None, max_examples=100)

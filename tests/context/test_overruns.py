@@ -79,10 +79,14 @@ class Draw:
     def materials(self) -> Materials:
         pick = self.random.randint
         return Materials(
-            fixed=[
-                Material(kind, kind, kind, self.text(5), "always") for kind in ("system", "tools", "rules")
-            ],
+            fixed=[Material(kind, kind, kind, self.text(5), "always") for kind in ("system", "rules")],
             prompt=Material("prompt", "prompt", "prompt", self.text(7), "prompt"),
+            attachments=Material("attachments", "attachments", "a", self.text(7), "attached")
+            if pick(0, 1)
+            else None,
+            tools=[
+                Material(f"tool:{at}", "tools", f"t{at}", self.text(6), "always") for at in range(pick(0, 9))
+            ],
             turns=[self.past(number) for number in range(pick(0, 12))],
             more_turns=self.random.random() < 0.5,
             pinned=[self.block("openFiles", number) for number in range(pick(0, 2))],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -15,7 +16,8 @@ from tests.window.room import Room, say_tool, sent_text, tell
 from tests.work.workbench import Workbench
 
 TURNS = int(os.environ.get("SIDECAR_ENDLESS_TURNS", "80"))
-KILLED_TURNS = 40
+KILLED_TURNS = int(os.environ.get("SIDECAR_KILLED_TURNS", "40"))
+KILLED_EVERY = 20
 SETTLED = 50
 """Turns after which caches and tables are loaded."""
 
@@ -53,6 +55,12 @@ def _resident(pid: int) -> int:
     return int(status.partition("VmRSS:")[2].split()[0])
 
 
+def _by_quarter(times: list[float]) -> str:
+    quarter = len(times) // 4
+    parts = [times[start : start + quarter] for start in range(0, 4 * quarter, quarter)]
+    return ", ".join(f"{median(part) * 1000:.0f} ms" for part in parts)
+
+
 def _sent_for(room: Room, question: str) -> str:
     """The first request of the turn: what comes back of the past holds markers that the fake obeys in later ones."""
     before = len(room.asked)
@@ -87,16 +95,18 @@ def test_a_chat_of_many_turns_is_never_refused_and_forgets_nothing_that_matters(
         room = _windowed(Workbench(spawn), fake, window)
         room.ask(FIRST)
         settled = 0
-        began = time.monotonic()
+        times: list[float] = []
         for number in range(1, TURNS):
+            began = time.monotonic()
             room.ask(_prompt(number))
+            times.append(time.monotonic() - began)
             if number == SETTLED:
                 settled = _resident(room.sidecar.pid)
-            if number % 100 == 0:
-                tell(f"turn {number}: {(time.monotonic() - began) * 10:.0f} ms a turn")
-                began = time.monotonic()
+            if number % (TURNS // 4) == 0:
+                tell(f"turn {number}: {_resident(room.sidecar.pid)} KB")
         grown = _resident(room.sidecar.pid)
         tell(f"{settled} KB after {SETTLED} turns, {grown} KB after {TURNS}")
+        tell(f"median of a turn, by quarter: {_by_quarter(times)}")
         tell(f"{len(room.compactions())} compactions")
         _check_end(room)
     assert grown <= 1.5 * settled
@@ -109,7 +119,7 @@ def test_the_same_with_a_kill_every_twenty_turns(spawn: Spawner) -> None:
         room.ask(FIRST)
         for number in range(1, KILLED_TURNS):
             room.ask(_prompt(number))
-            if number % 20 == 0:
+            if number % KILLED_EVERY == 0:
                 room.restart()
         _check_end(room)
 

@@ -18,6 +18,8 @@ BETA = "def beta(value):\n    return value - 1\n"
 NEUTRAL = "Tell me something nice about the weather. [[say=Sunny]]"
 """A prompt that no gate has a reason to open for."""
 
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
 
 def _nothing(room: Room) -> str:
     return NEUTRAL
@@ -308,20 +310,64 @@ def test_a_prompt_that_cannot_fit_is_refused_with_what_it_needs(room: Room) -> N
     room.ask("And a short one? [[say=Fits]]")
 
 
-def test_tools_leave_a_window_that_is_too_small_for_them_and_are_named(
+def _told_tools(room: Room) -> set[str]:
+    return {tool["function"]["name"] for tool in room.asked[-1].json.get("tools", [])}
+
+
+def test_the_least_needed_tools_leave_a_window_that_is_too_small_and_are_named(
     bench: Workbench, fake: FakeProvider
 ) -> None:
     room = Room(bench, fake, window=2048)
     sent = room.ask("Explain something [[say=Well]]")
 
-    gone = [found for found in room.assembled(sent)["blocks"] if found["kind"] == "tools"]
-    dropped = [found for found in gone if found["included"] == "dropped"]
-    assert dropped
-    assert all(found["gate"] == "no-room" for found in dropped)
-    kept = {tool["function"]["name"] for tool in room.asked[-1].json.get("tools", [])}
+    manifest = room.assembled(sent)
+    kept = _told_tools(room)
     whole = {tool["name"] for tool in room.sidecar.call("tools/list", chatId="c")["items"]}
-    named = " ".join(found["label"] for found in dropped)
-    assert [name for name in whole - kept if name not in named] == []
+    assert {"read_file", "list_dir"} <= kept < whole
+    assert {"ask_user", "run_command"} <= whole - kept
+    assert block(manifest, "tools")["included"] == "truncated"
+    assert block(manifest, "tools")["label"] == f"tools: {', '.join(sorted(kept))}"
+    out = block(manifest, "tools:left-out")
+    assert (out["included"], out["gate"]) == ("dropped", "no-room")
+    assert out["label"] == f"left out: {', '.join(sorted(whole - kept))}"
+    room.ask("Explain something else, in many more words than before, please [[say=Well]]")
+    assert _told_tools(room) == kept, "the same with every prompt, as a cache wants it"
+
+
+def test_a_tool_that_is_left_out_runs_all_the_same_and_is_told_from_then_on(
+    bench: Workbench, fake: FakeProvider
+) -> None:
+    room = Room(bench, fake, window=2048)
+    room.ask("Hello [[say=Well]]")
+    assert "update_plan" not in _told_tools(room)
+    room.ask(say_tool("update_plan", plan=[{"step": "Look", "status": "pending"}]))
+    [ended] = [event["data"]["item"] for event in room.sidecar.events(room.session, "tool.ended")]
+    assert ended["status"] == "completed"
+    room.ask("Go on [[say=Well]]")
+    assert "update_plan" in _told_tools(room)
+    assert not room.refused
+
+
+def test_what_is_attached_is_a_block_of_its_own(large: Room) -> None:
+    text = "def attached():\n    return 'only here'\n"
+    content = [
+        {"type": "text", "text": "Explain this [[say=Well]]"},
+        {"type": "resource", "uri": "file:///a.py", "text": text, "name": "a.py"},
+        {"type": "image", "data": PIXEL, "mimeType": "image/png", "name": "pixel.png"},
+    ]
+    bare = large.preview("Explain this [[say=Well]]")
+    told = large.sidecar.call("chat/context", chatId="c", content=content, includeText=True)
+    found = block(told, "attachments")
+
+    assert not [one for one in bare["blocks"] if one["kind"] == "attachments"]
+    assert (found["kind"], found["gate"], found["included"]) == ("attachments", "attached", "full")
+    assert found["label"] == "a.py, pixel.png"
+    assert text in found["text"]
+    assert found["tokens"] > 1000, "an image costs, too"
+    assert block(told, "prompt")["tokens"] == block(bare, "prompt")["tokens"]
+    assert told["used"] == sum(one["tokens"] for one in included(told))
+    small = large.sidecar.call("chat/context", chatId="c", content=content, budget=500)
+    assert block(small, "attachments")["tokens"] == found["tokens"], "a budget is for all but the prompt"
 
 
 def _state(room: Room) -> list[Json]:
