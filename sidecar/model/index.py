@@ -91,3 +91,50 @@ class Whole(msgspec.Struct, frozen=True):
     source: Source
     text: str
     lines: tuple[int, int]
+
+
+class Chunk(msgspec.Struct, frozen=True):
+    """A stretch of a text on natural borders: code points from `start` to `end`, its lines, and what is above it."""
+
+    start: int
+    end: int
+    lines: tuple[int, int]
+    title: str = ""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A chunk that a search met, its number in the source from 0, and its text."""
+
+    source: Source
+    chunk: Chunk
+    ordinal: int
+    score: float
+    text: str
+
+
+class Removed(msgspec.Struct, frozen=True):
+    """What was removed for good; `bytes` are those of the texts."""
+
+    sources: int = 0
+    chunks: int = 0
+    bytes: int = 0
+
+
+class SourcePage(msgspec.Struct, frozen=True):
+    """Sources, newest first, and where the next page starts."""
+
+    sources: tuple[Source, ...]
+    cursor: str | None = None
+
+
+class IndexSettings(msgspec.Struct, frozen=True):
+    """What `[index]` says. `inline_max` and `retrieval_limit` are for those who capture outputs and who retrieve."""
+
+    enabled: bool = True
+    inline_max: int = 2 * 1024
+    max_output_size: int = 64 * 1024 * 1024
+    preview_tail_lines: int = 50
+    chunk_bytes: int = 4 * 1024
+    retrieval_limit: int = 5
+    retention_days: int = 90
+    max_bytes: int = 2 * 1024 * 1024 * 1024

@@ -9,7 +9,7 @@ from ..model.chats import Chat, ChatKey, Hit, Page, Statistics
 from ..model.content import Usage
 from ..model.events import decode, encode
 from ..model.failures import Refused, invalid
-from . import recall
+from . import index, recall
 from .projections import touch, usage_of
 from .sqlite import VERSION_INFO, Connection
 
@@ -79,6 +79,7 @@ def delete(db: Connection, chat: int) -> None:
     )
     _forget_words(db)
     recall.forget(db)
+    index.remove_chat(db, chat)
     for table in _OF_A_CHAT:
         db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
     db.execute(

@@ -21,6 +21,7 @@ from . import blobs, chats, compactions, journal, leases, opening, recall, turns
 from .blobs import BlobInfo
 from .compactions import Compaction
 from .database import Database
+from .index import IndexStore
 from .projections import Projection
 from .sqlite import Connection
 from .turns import Node, TurnPage
@@ -62,12 +63,14 @@ class Store:
         self._is_alive = is_alive
         self._busy_timeout = busy_timeout
         self._db = Database(":memory:", busy_timeout)
+        self.index = IndexStore(self._db)
 
     async def open(self, tasks: TaskGroup, announce: Callable[[str], None]) -> None:
         """Make or migrate the database. Raises StorageFailed and leaves everything as it was."""
         if self.data_dir != ":memory:":
             path = opening.prepare_file(Path(self.data_dir))
             self._db = Database(str(path), self._busy_timeout)
+            self.index = IndexStore(self._db)
         await self._db.open(tasks)
         try:
             await self._db.exclusively(lambda db: opening.migrate(db, opening.known_migrations(), announce))
