@@ -6,6 +6,7 @@ from typing import Any
 
 from .chat.desk import WorkSettings
 from .model.failures import Failure
+from .model.index import IndexSettings
 from .policy.rules import Rule, checked, from_text
 from .settings import Settings
 from .workspace.open_files import Limits
@@ -44,7 +45,13 @@ def work_settings(settings: Settings) -> WorkSettings:
         max_rule_tokens=settings.context.rules,
         compaction_target=settings.compaction.target,
         keep_turns=settings.compaction.keep_turns,
+        index=index_settings(settings),
     )
+
+
+def index_settings(settings: Settings) -> IndexSettings:
+    index = settings.index
+    return IndexSettings(**{name: getattr(index, name) for name in index.__slots__})
 
 
 def chat_defaults(settings: Settings) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from ..model.chats import Chat
 from ..model.content import Item, Turn
 from ..model.events import NewEvent
 from ..model.failures import Failure, Refused
+from ..model.index import IndexSettings
 from ..providers.base import ToolCall, ToolSpec
 from ..store.store import Store
 from ..tools.base import Tool
@@ -64,6 +65,7 @@ class WorkSettings(msgspec.Struct, frozen=True):
     """How full of turns a compaction leaves the budget: compact rarely and in big steps."""
     keep_turns: int = 2
     """The newest turns, which a compaction leaves as they are."""
+    index: IndexSettings = IndexSettings()
 
 
 class Workshop(msgspec.Struct, frozen=True):

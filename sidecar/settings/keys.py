@@ -3,6 +3,7 @@ docs/configuration.md follow from it. Knows nothing of files, layers or the envi
 
 from __future__ import annotations
 
+from .index_keys import INDEX
 from .key import Key, is_plain
 from .window_keys import COMPACTION, CONTEXT, RULES
 
@@ -19,6 +20,7 @@ TABLES = (
     "context.gates",
     "compaction",
     "rules",
+    "index",
     "log",
     "store",
 )
@@ -197,6 +199,7 @@ KEYS: dict[str, Key] = {
         *CONTEXT,
         *COMPACTION,
         *RULES,
+        *INDEX,
         Key(
             "log.level",
             "text",

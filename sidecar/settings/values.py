@@ -145,6 +145,30 @@ class Rules(Group):
     paths: tuple[str, ...]
 
 
+class Index(Group):
+    """What is kept out of the window: bytes, days, lines and hits."""
+
+    __slots__ = (
+        "chunk_bytes",
+        "enabled",
+        "inline_max",
+        "max_bytes",
+        "max_output_size",
+        "preview_tail_lines",
+        "retention_days",
+        "retrieval_limit",
+    )
+    prefix = "index."
+    enabled: bool
+    inline_max: int
+    max_output_size: int
+    preview_tail_lines: int
+    chunk_bytes: int
+    retrieval_limit: int
+    retention_days: int
+    max_bytes: int
+
+
 class Log(Group):
     __slots__ = ("file", "level")
     prefix = "log."
@@ -159,7 +183,7 @@ class Store(Group):
     busy_timeout: float
 
 
-GROUPS = (Session, Permissions, Tools, OpenFiles, Patches, Context, Compaction, Rules, Log, Store)
+GROUPS = (Session, Permissions, Tools, OpenFiles, Patches, Context, Compaction, Rules, Index, Log, Store)
 
 
 class Settings(Group):
@@ -176,6 +200,7 @@ class Settings(Group):
         "compaction",
         "context",
         "engine",
+        "index",
         "log",
         "mcp",
         "mode",
@@ -207,6 +232,7 @@ class Settings(Group):
     context: Context
     compaction: Compaction
     rules: Rules
+    index: Index
     log: Log
     store: Store
     providers: Mapping[str, Mapping[str, Any]]
