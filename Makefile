@@ -1,6 +1,6 @@
 # `make help` lists what there is. Everything runs in .venv, which is set up when requirements or pyproject change.
 .POSIX:
-.PHONY: help setup test check format chat bench generate lock clean
+.PHONY: help setup test faults check format chat bench generate lock clean
 
 PYTHON ?= python3
 BIN = .venv/bin
@@ -25,6 +25,9 @@ $(STAMP): pyproject.toml requirements-dev.txt
 
 test: $(STAMP) ## run the tests
 	$(BIN)/python -m pytest $(ARGS)
+
+faults: $(STAMP) ## every system call of a turn fails or kills; disks without room (needs strace, and root for mounts)
+	SIDECAR_FAULT_POINTS=1000000 $(BIN)/python -m pytest -n0 -rs tests/faults
 
 check: $(STAMP) ## formatter, linter, strict types, import contracts
 	$(BIN)/ruff format --check .

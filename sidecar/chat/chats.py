@@ -10,7 +10,7 @@ import anyio
 import msgspec
 
 from ..model.chats import Chat, ChatKey, Hit, Lease, Page, Statistics
-from ..model.failures import Refused
+from ..model.failures import Refused, StorageFailed
 from ..store.leases import LeaseHeld
 from ..store.store import Snapshot, Store
 from ..store.turns import TurnPage
@@ -204,9 +204,16 @@ class Chats:
 
     async def interrupt_all(self) -> None:
         """The sidecar leaves: every turn ends as interrupted."""
+
+        async def interrupt(session: Session) -> None:
+            try:
+                await session.interrupt()
+            except StorageFailed as failure:  # the chat's next owner closes what is left open
+                logger.error("a chat is left open", extra={"error": failure.message})
+
         async with anyio.create_task_group() as tasks:
             for session in self.sessions:
-                tasks.start_soon(session.interrupt)
+                tasks.start_soon(interrupt, session)
 
     async def _load(
         self, key: ChatKey | str, create: bool, revive: bool, project: str | None

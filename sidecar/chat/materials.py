@@ -6,6 +6,7 @@ say. What the project adds comes from `gathering`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from ..context.fences import fenced
 from ..context.gates import uncovered
 from ..model.chats import Chat
 from ..model.content import Block, Turn
+from ..model.failures import StorageFailed
+from ..model.recall import Pool
 from ..providers.base import Provider, ToolSpec
 from ..store.compactions import Compaction
 from ..store.store import Store
@@ -24,6 +27,8 @@ from .desk import Desk
 from .gathering import Gathered
 from .measuring import Measure
 from .messages import as_sent, attachment_text, plain, shortened
+
+logger = logging.getLogger(__name__)
 
 UNCOVERED_SHARE = 0.1
 """A prompt of whose telling words a tenth is nowhere in what is sent asks for something from before. Asked only of a
@@ -241,7 +246,11 @@ class Collecting:
         from ..context.retrieval import packed, ranked, rendered, terms_of
 
         prompt = self._asked.text
-        pool = await self._store.recall(self._chat.id, terms_of(prompt))
+        try:
+            pool = await self._store.recall(self._chat.id, terms_of(prompt))
+        except StorageFailed as failure:  # a search that fails must not fail the chat
+            logger.warning("the chat's past cannot be searched", extra={"error": failure.message})
+            pool = Pool()
 
         def spelled(text: str) -> str:
             return fenced(self._secret, "retrieval", "earlier in this chat", text)

@@ -14,7 +14,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from ..model.events import MAX_RUN_BYTES, NewEvent, StoredEvent
-from ..model.failures import Failure
+from ..model.failures import Failure, StorageFailed
 from ..store.store import Store
 from .feed import Feed
 
@@ -44,20 +44,26 @@ class Recorder:
         self._batch = _Batch()
         self._flushing = False
         self._failure: Failure | None = None
+        self._unkept: list[NewEvent] = []
 
-    async def record(self, *events: NewEvent, release: bool = False) -> list[StoredEvent]:
-        """Commit these events, after everything that was buffered before them, and return them as stored."""
+    async def record(self, *events: NewEvent, release: bool = False, last: bool = False) -> list[StoredEvent]:
+        """Commit these events, after everything that was buffered before them, and return them as stored.
+
+        `last` ones end something, and may use what is kept back for that on a full disk.
+        """
         batch = self._batch
         start = len(batch.entries)
         batch.entries += events
+        batch.told.update(range(start, len(batch.entries)))
         batch.release = release
+        batch.last = batch.last or last
         self._start()
-        stored = await batch.done()
+        stored = (await batch.done())[batch.older :]
         return stored[start : start + len(events)]
 
     async def buffer(self, event: NewEvent) -> None:
         """Commit this event soon, together with what follows it."""
-        self._raise_failure()
+        self.check()
         self._batch.entries.append(event)
         self._batch.buffered = True
         self._start()
@@ -67,14 +73,14 @@ class Recorder:
 
         For what is told just before the model is asked: a commit of its own would delay the model's first word.
         """
-        self._raise_failure()
+        self.check()
         self._batch.entries.append(event)
         self._batch.buffered = True
         self._tasks.start_soon(self._start_later)
 
     async def delta(self, type: str, turn_id: str, item_id: str, text: str) -> None:
         """Append to an item's text. Returns at once unless the disk is far behind."""
-        self._raise_failure()
+        self.check()
         batch = self._batch
         size = len(text.encode())
         run = batch.entries[-1] if batch.entries else None
@@ -99,15 +105,20 @@ class Recorder:
         return self._flushing
 
     def forget_failure(self) -> None:
-        """The turn whose events could not be kept has been told."""
+        """The turn whose events could not be kept has been told; they are tried again with the next commit."""
         self._failure = None
+
+    def forget_unkept(self) -> None:
+        """The chat is another process's now: what could not be kept here is of no use to it."""
+        self._unkept = []
 
     def moved(self, last_seq: int) -> None:
         """Another process has written while this one did not hold the lease."""
         self.last_seq = last_seq
         self.feed.moved(last_seq)
 
-    def _raise_failure(self) -> None:
+    def check(self) -> None:
+        """Raise what kept earlier events of the turn from being kept: nothing more is taken then."""
         if self._failure:
             raise self._failure
 
@@ -129,7 +140,10 @@ class Recorder:
             self._flushing = False
 
     async def _commit(self, batch: _Batch) -> None:
-        events = [entry.event() if isinstance(entry, _Run) else entry for entry in batch.entries]
+        unkept, self._unkept = self._unkept, []
+        batch.older = len(unkept)
+        made = [entry.event() if isinstance(entry, _Run) else entry for entry in batch.entries]
+        events = unkept + made
         try:
             appended = await self._store.append(
                 self._chat,
@@ -138,7 +152,12 @@ class Recorder:
                 events,
                 client=self._client(),
                 release=batch.release,
+                last=batch.last,
             )
+        except StorageFailed as failure:
+            # Deltas that the disk did not take are part of their item's text: they go with what follows them.
+            self._unkept = unkept + [event for place, event in enumerate(made) if place not in batch.told]
+            self._fail(batch, failure)
         except Failure as failure:
             self._fail(batch, failure)
         except Exception:
@@ -189,6 +208,11 @@ class _Batch(msgspec.Struct):
     size: int = 0
     buffered: bool = False
     release: bool = False
+    last: bool = False
+    told: set[int] = set()
+    """The entries whose callers wait, and hear when they cannot be kept."""
+    older: int = 0
+    """How many events of an earlier commit that failed go before these."""
     stored: list[StoredEvent] = []
     failure: Failure | None = None
     settled: anyio.Event = msgspec.field(default_factory=anyio.Event)

@@ -53,6 +53,8 @@ class RunningTurn:
         self.done = anyio.Event()
         self.end_seq: int | None = None
         self.ending = False
+        self._told = anyio.Event()
+        self._failure: Failure | None = None
         self._scope = anyio.CancelScope()
         self._reason: EndReason = "cancelled"
         self._recorder = recorder
@@ -84,6 +86,23 @@ class RunningTurn:
         if not self._scope.cancel_called:
             self._reason = reason
             self._scope.cancel()
+
+    def stuck(self, failure: Failure) -> None:
+        """Its end cannot be committed for now; it is tried again."""
+        self._failure = failure
+        self._told.set()
+
+    def finish(self) -> None:
+        """Its end is committed."""
+        self._failure = None
+        self.done.set()
+        self._told.set()
+
+    async def ended(self) -> None:
+        """Wait for the committed end; raises why when the disk does not take it."""
+        await self._told.wait()
+        if self._failure:
+            raise self._failure
 
     def steer(self, content: list[Block]) -> None:
         self._steers.append(UserMessage(content))
@@ -253,6 +272,7 @@ class RunningTurn:
             await self._recorder.buffer(NewEvent(f"{type}.started", {"item": self._open}, self.id))
         for start in range(0, len(text), MAX_PIECE):
             piece = text[start : start + MAX_PIECE]
+            self._recorder.check()
             self._texts.append(piece)
             await self._recorder.delta(f"{type}.delta", self.id, self._open.id, piece)
 

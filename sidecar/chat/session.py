@@ -110,7 +110,7 @@ class Session(LeasedChat):
                 await self._pause("cancelled")
         ended_before = turn.ending
         turn.cancel("cancelled")
-        await turn.done.wait()
+        await turn.ended()
         return Cancelled("already_ended" if ended_before else "cancelled", turn.end_seq)
 
     async def rename(self, title: str | None, by: str = "user") -> int:
@@ -183,7 +183,7 @@ class Session(LeasedChat):
         self.queue = []
         if self.turn:
             self.turn.cancel("cancelled")
-            await self.turn.done.wait()
+            await self.turn.ended()
         await self.recorder.settle()
 
     async def _send(self, prompt: Incoming) -> Sent:
@@ -199,7 +199,7 @@ class Session(LeasedChat):
             )
         if prompt.delivery == "interrupt" and turn:
             turn.cancel("cancelled")
-            await turn.done.wait()
+            await turn.ended()
             turn = self.turn
         elif turn and (prompt.delivery == "reject" or prompt.replace):
             raise facts.busy()
@@ -307,7 +307,7 @@ class Session(LeasedChat):
             turn_ended(turn.id, reason, turn.usage, described(error) if error else None),
             NewEvent("chat.state", {"state": "idle"}),
         ]
-        stored = None if isinstance(error, LeaseLost) else await self._commit_end(events)
+        stored = None if isinstance(error, LeaseLost) else await self._commit_end(turn, events)
         if stored is None:
             await self._yield_to_new_owner(turn)
             return
@@ -324,13 +324,15 @@ class Session(LeasedChat):
         if first and self._around.model_titles(self.chat.project_path):
             self._beside(self._name_by_model, turn.id)
 
-    async def _commit_end(self, events: list[NewEvent]) -> list[StoredEvent] | None:
+    async def _commit_end(self, turn: RunningTurn, events: list[NewEvent]) -> list[StoredEvent] | None:
         """The events as stored, once the disk takes them; None when another process has taken the chat over."""
         while True:
             try:
-                return await self.recorder.record(*events, release=not self.queue and not self.compacting)
+                releases = not self.queue and not self.compacting
+                return await self.recorder.record(*events, release=releases, last=True)
             except StorageFailed as failure:
                 logger.error("cannot commit the end of a turn", extra={"error": failure.message})
+                turn.stuck(failure)
                 await anyio.sleep(RETRY_STORAGE_S)
             except Failure:
                 return None
@@ -338,6 +340,7 @@ class Session(LeasedChat):
     async def _yield_to_new_owner(self, turn: RunningTurn) -> None:
         """Another process took the chat over and has written this turn's end; here it is a reader's now."""
         self.recorder.forget_failure()
+        self.recorder.forget_unkept()
         await self.refresh()
         turn.end_seq = self.recorder.last_seq
         self._ended(turn)
@@ -356,8 +359,9 @@ class Session(LeasedChat):
 
     def _ended(self, turn: RunningTurn) -> None:
         self.turn = None
+        self.recorder.forget_failure()
         self.desk.turn_ended(turn)
-        turn.done.set()
+        turn.finish()
         self._advance_soon()
 
     def _advance_soon(self) -> None:

@@ -21,6 +21,9 @@ WATCH_S = 0.15
 RENEW_S = 5.0
 """A quarter of the time after which a lease ends."""
 
+AGAIN_S = 1.0
+"""How soon the database is asked again after it could not be read."""
+
 Change = Literal["created", "updated", "deleted"]
 
 
@@ -35,10 +38,12 @@ class Watch:
 
     async def run(self) -> None:
         version = -1
-        revision = await self._store.revision()
+        revision: int | None = None
         while True:
-            await anyio.sleep(WATCH_S)
             try:
+                if revision is None:
+                    revision = await self._store.revision()
+                await anyio.sleep(WATCH_S)
                 seen, latest = await self._store.changed_elsewhere(), await self._store.revision()
                 if seen != version or latest != revision:
                     changed = await self._store.changed_since(revision)
@@ -46,6 +51,7 @@ class Watch:
                     version, revision = seen, latest
             except Failure as failure:
                 logger.warning("cannot look for changes", extra={"error": failure.message})
+                await anyio.sleep(AGAIN_S)
 
     async def renew(self) -> None:
         """Keep the leases of this process alive."""

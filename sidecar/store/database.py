@@ -9,17 +9,27 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 import anyio
+import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from .sqlite import Connection, DatabaseError, connect, storage_failure  # isort: skip  (before aiosqlite)
+from .sqlite import (  # isort: skip  (before aiosqlite)
+    FAULTS,
+    Connection,
+    DatabaseError,
+    connect,
+    is_of_the_job,
+    storage_failure,
+)
 
 import aiosqlite
 
 from ..model.failures import StorageFailed
+from .reserve import Reserve
 
 logger = logging.getLogger(__name__)
 
@@ -32,38 +42,61 @@ WAL_LIMIT_BYTES = 64 * 1024 * 1024
 CACHE_KIB = 2048
 """Per connection. The working set of a turn is a few pages; a large cache would only cost memory."""
 
+MEND_S = 1.0
+"""How often a disk that took no writes is asked whether it does again."""
+
 
 class Database:
-    """`write` runs a job in a transaction of its own or a shared one; `read` runs one outside of any."""
+    """`write` runs a job in a transaction of its own or a shared one; `read` runs one outside of any.
+
+    `tell` hears how the storage is: `full` or `readonly` when nothing can be written, `ready` when it can again.
+    `damaged` hears of a file that contradicts itself.
+    """
 
     def __init__(self, path: str, busy_timeout: float) -> None:
         self.path = path
+        self.tell: Callable[[str], None] = lambda state: None
+        self.damaged: Callable[[BaseException], None] = lambda error: None
+        self.state = "ready"
+        self.last_write = time.monotonic()
         self._busy_timeout = busy_timeout
+        self._reserve = Reserve(None if path == ":memory:" else path)
         self._writer: _Worker | None = None
         self._reader: _Worker | None = None
         self._waiting: list[_Pending[Any]] = []
         self._wake = anyio.Event()
+        self._between = anyio.Lock()
         self._closing = False
+        self._tasks: TaskGroup | None = None
 
     @property
     def in_memory(self) -> bool:
         return self.path == ":memory:"
 
     async def open(self, tasks: TaskGroup) -> None:
-        self._writer = await _Worker.open(self.path, self._busy_timeout)
-        # A database in memory belongs to one connection; every job is whole, so reads may share it.
-        self._reader = (
-            self._writer
-            if self.in_memory
-            else await _Worker.open(self.path, self._busy_timeout, query_only=True)
-        )
+        await self._connect()
+        self._tasks = tasks
         tasks.start_soon(self._commit_forever)
 
-    async def write(self, job: Job[T]) -> T:
-        """Run `job` in a transaction and return what it returned, once that is on disk."""
+    async def _connect(self) -> None:
+        self._writer = await _Worker.open(self.path, self._busy_timeout)
+        # A database in memory belongs to one connection; every job is whole, so reads may share it.
+        self._reader = self._writer
+        if not self.in_memory:
+            try:
+                self._reader = await _Worker.open(self.path, self._busy_timeout, query_only=True)
+            except StorageFailed:
+                await self._disconnect()
+                raise
+
+    async def write(self, job: Job[T], *, last: bool = False) -> T:
+        """Run `job` in a transaction and return what it returned, once that is on disk.
+
+        `last` is for what ends something: when the disk is full, it may use the reserve.
+        """
         if self._closing or self._writer is None:
-            raise StorageFailed("io", "The database is closed")
-        pending = _Pending(job)
+            raise self._closed()
+        pending = _Pending(job, last)
         self._waiting.append(pending)
         self._wake.set()
         return await pending.outcome()
@@ -71,38 +104,52 @@ class Database:
     async def read(self, job: Job[T]) -> T:
         """Run `job` on the reading connection. Its snapshot lasts as long as the job, never across an await."""
         if self._reader is None:
-            raise StorageFailed("io", "The database is closed")
+            raise self._closed()
         try:
             return await self._reader.call(partial(_in_snapshot, job))
-        except DatabaseError as error:
-            raise storage_failure(error) from error
+        except FAULTS as error:
+            raise self._failed(error) from error
 
     async def changed_elsewhere(self) -> int:
         """A number that changes when another process commits."""
-        if self._writer is None:
-            raise StorageFailed("io", "The database is closed")
-        version: int = await self._writer.call(lambda db: db.execute("PRAGMA data_version").fetchone()[0])
-        return version
+        return await self.exclusively(lambda db: int(db.execute("PRAGMA data_version").fetchone()[0]))
 
     async def exclusively(self, job: Job[T]) -> T:
         """Run `job` on the writing connection, outside of a transaction and between two of them."""
         if self._writer is None:
-            raise StorageFailed("io", "The database is closed")
+            raise self._closed()
         try:
             return await self._writer.call(job)
-        except DatabaseError as error:
-            raise storage_failure(error) from error
+        except FAULTS as error:
+            raise self._failed(error) from error
+
+    async def apart(self, work: Callable[[], T]) -> T:
+        """Close both connections, do `work` in a thread, and open them again; meanwhile nothing is read or written."""
+        async with self._between:
+            await self._disconnect()
+            try:
+                return await anyio.to_thread.run_sync(work)
+            finally:
+                await self._connect()
 
     async def close(self) -> None:
         """Commit what waits, then close both connections."""
         self._closing = True
         self._wake.set()
+        await self._disconnect()
+
+    async def _disconnect(self) -> None:
         workers = {self._writer, self._reader} - {None}
         self._reader = None
         for worker in workers:
             assert worker is not None
             await worker.close()
         self._writer = None
+
+    def _closed(self) -> StorageFailed:
+        if self._closing or self._tasks is None:
+            return StorageFailed("io", "The database is closed")
+        return StorageFailed("corrupt", "The database is being repaired", action="retry", retryable=True)
 
     async def _commit_forever(self) -> None:
         with anyio.CancelScope(shield=True):
@@ -111,23 +158,56 @@ class Database:
                     self._wake = anyio.Event()
                     await self._wake.wait()
                     continue
-                batch, self._waiting = self._waiting, []
-                await self._commit(batch)
+                async with self._between:
+                    batch, self._waiting = self._waiting, []
+                    await self._commit(batch)
 
     async def _commit(self, batch: list[_Pending[Any]]) -> None:
-        assert self._writer is not None
-        try:
-            outcomes = await self._writer.call(partial(_transact, batch))
-        except (DatabaseError, ValueError) as error:
-            failure = storage_failure(error)
-            outcomes = [failure] * len(batch)
+        outcomes: list[Any]
+        if self._writer is None:
+            outcomes = [self._closed()] * len(batch)
+        else:
+            try:
+                outcomes = await self._writer.call(partial(_carry_out, batch, self._reserve))
+                self._went_well(outcomes)
+            except (*FAULTS, ValueError) as error:
+                outcomes = [self._failed(error)] * len(batch)
         for pending, outcome in zip(batch, outcomes, strict=True):
             pending.settle(outcome)
 
+    def _went_well(self, outcomes: list[Any]) -> None:
+        self.last_write = time.monotonic()
+        full = any(isinstance(outcome, StorageFailed) and outcome.reason == "full" for outcome in outcomes)
+        self._is("full" if full else "ready")
+
+    def _failed(self, error: BaseException) -> StorageFailed:
+        failure = storage_failure(error, None if self.in_memory else self.path)
+        if failure.reason in ("full", "readonly"):
+            self._is(failure.reason)
+        elif failure.reason == "corrupt":
+            self.damaged(error)
+        return failure
+
+    def _is(self, state: str) -> None:
+        if state == self.state:
+            return
+        mending, self.state = self.state != "ready", state
+        self.tell(state)
+        if not mending and self._tasks:
+            self._tasks.start_soon(self._mend)
+
+    async def _mend(self) -> None:
+        """Find out by oneself that the disk takes writes again; nobody may be asking for one."""
+        while self.state != "ready" and not self._closing:
+            await anyio.sleep(MEND_S)
+            with suppress(StorageFailed):
+                await self.write(_touch)
+
 
 class _Pending(Generic[T]):
-    def __init__(self, job: Job[T]) -> None:
+    def __init__(self, job: Job[T], last: bool) -> None:
         self.job = job
+        self.last = last
         self._done = anyio.Event()
         self._value: T | None = None
         self._error: Exception | None = None
@@ -156,8 +236,8 @@ class _Worker(aiosqlite.Connection):
         worker._thread.daemon = True
         try:
             await worker
-        except DatabaseError as error:
-            raise storage_failure(error) from error
+        except FAULTS as error:
+            raise storage_failure(error, path) from error
         return worker
 
     async def call(self, job: Job[T]) -> T:
@@ -170,6 +250,8 @@ class _Worker(aiosqlite.Connection):
 def _connect(path: str, busy_timeout: float, query_only: bool) -> Connection:
     db = connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     db.execute(f"PRAGMA busy_timeout = {int(busy_timeout * 1000)}")
+    if db.execute("PRAGMA page_count").fetchone() == (0,):
+        db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only a blank database can be told
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
     db.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}")
@@ -207,6 +289,22 @@ def _in_snapshot(job: Job[T], db: Connection) -> T:
             db.execute("ROLLBACK")
 
 
+def _carry_out(batch: list[_Pending[Any]], reserve: Reserve, db: Connection) -> list[Any]:
+    """Each job's outcome. On a full disk only what ends something is written, into the room of the reserve."""
+    full = StorageFailed("full", "The disk is full", action="free_disk", retryable=True)
+    if reserve.hold():
+        try:
+            return _transact(batch, db)
+        except DatabaseError as error:
+            last = [pending for pending in batch if pending.last]
+            if storage_failure(error).reason != "full" or not last:
+                raise
+            reserve.give_up()
+    last = [pending for pending in batch if pending.last]
+    done = dict(zip(map(id, last), _transact(last, db), strict=True)) if last else {}
+    return [done.get(id(pending), full) for pending in batch]
+
+
 def _transact(batch: list[_Pending[Any]], db: Connection) -> list[Any]:
     """Run the jobs in one transaction; one that fails is undone alone."""
     db.execute("BEGIN IMMEDIATE")
@@ -215,7 +313,8 @@ def _transact(batch: list[_Pending[Any]], db: Connection) -> list[Any]:
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
-            db.execute("ROLLBACK")
+            with suppress(DatabaseError):  # the first error is the one to tell
+                db.execute("ROLLBACK")
         raise
     return outcomes
 
@@ -225,9 +324,15 @@ def _attempt(job: Job[Any], db: Connection) -> Any:
     try:
         result = job(db)
     except Exception as error:  # handed on to the caller whose job it was; the others of the batch go on
-        if not db.in_transaction:
-            raise  # a full disk undoes the whole transaction, and every job of it
+        if not db.in_transaction or (isinstance(error, FAULTS) and not is_of_the_job(error)):
+            raise  # the disk is at fault, not the job: the whole transaction is undone
         db.execute("ROLLBACK TO job")
         result = storage_failure(error) if isinstance(error, DatabaseError) else error
     db.execute("RELEASE job")
     return result
+
+
+def _touch(db: Connection) -> None:
+    """Write something that changes nothing."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    db.execute(f"PRAGMA user_version = {version}")

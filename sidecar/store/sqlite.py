@@ -6,6 +6,7 @@ brings a newer one where it has a wheel; it must stand in for `sqlite3` before a
 
 from __future__ import annotations
 
+import os
 import sys
 
 try:
@@ -31,18 +32,55 @@ VERSION: str = sqlite3.sqlite_version
 VERSION_INFO: tuple[int, ...] = sqlite3.sqlite_version_info
 IS_SAFE: bool = VERSION_INFO >= SAFE_VERSION
 
-_REASONS = (
-    ("full", ("disk is full",)),
-    ("readonly", ("readonly", "read-only")),
-    ("corrupt", ("malformed", "not a database", "corrupt")),
-)
+FAULTS = (DatabaseError, MemoryError, OSError)
+"""What a statement raises when the disk, the memory or the file is at fault."""
+
+_FULL, _READONLY, _CORRUPT, _NOT_A_DATABASE, _IO, _CANNOT_OPEN = 13, 8, 11, 26, 10, 14
+_INDEX_CORRUPT = 267  # SQLITE_CORRUPT_VTAB: a full-text index contradicts itself, the rows do not
+_REASONS = {_FULL: "full", _READONLY: "readonly", _CORRUPT: "corrupt", _NOT_A_DATABASE: "corrupt"}
+_OF_A_JOB = {1, 17, 18, 19, 20, 21, 25}
+"""Results that say something of the statement (ERROR, SCHEMA, TOOBIG, CONSTRAINT, …), nothing of the disk."""
+
 _ACTIONS = {"full": "free_disk", "readonly": "check_permissions", "corrupt": "run_doctor", "io": "retry"}
 
 
-def storage_failure(error: Exception) -> StorageFailed:
-    """The failure of the contract that stands for an error of SQLite or of the file system."""
-    text = str(error)
-    reason = next((name for name, words in _REASONS if any(word in text for word in words)), "io")
+def storage_failure(error: BaseException, path: str | None = None) -> StorageFailed:
+    """The failure of the contract that stands for an error of SQLite or of the file system.
+
+    With the database's path, what SQLite only calls an I/O error is told apart by asking the file system.
+    """
+    if isinstance(error, StorageFailed):
+        return error
+    code = primary_code(error)
+    reason = _REASONS.get(code, "io")
+    if code in (_IO, _CANNOT_OPEN) and path is not None:
+        reason = _of_file_system(path) or reason
+    said = "no memory was left" if isinstance(error, MemoryError) else str(error)
     return StorageFailed(
-        reason, f"The database said: {text}", action=_ACTIONS[reason], retryable=reason == "io"
+        reason, f"The database said: {said}", action=_ACTIONS[reason], retryable=reason in ("io", "full")
     )
+
+
+def primary_code(error: BaseException) -> int:
+    """SQLite's primary result code; 0 when the error is not SQLite's."""
+    return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+
+
+def is_of_the_job(error: BaseException) -> bool:
+    """Whether only the job is wrong; after every other error the whole transaction is undone."""
+    return isinstance(error, DatabaseError) and primary_code(error) in _OF_A_JOB
+
+
+def is_of_an_index(error: BaseException) -> bool:
+    """Whether a full-text index is damaged, which is made anew from the rows."""
+    return int(getattr(error, "sqlite_errorcode", 0) or 0) == _INDEX_CORRUPT
+
+
+def _of_file_system(path: str) -> str | None:
+    try:
+        found = os.statvfs(os.path.dirname(path) or ".")
+    except (OSError, AttributeError):  # Windows has no statvfs
+        return None
+    if found.f_flag & getattr(os, "ST_RDONLY", 0):
+        return "readonly"
+    return "full" if found.f_bavail == 0 or (found.f_files and found.f_favail == 0) else None

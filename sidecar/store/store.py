@@ -71,6 +71,7 @@ class Store:
             path = opening.prepare_file(Path(self.data_dir))
             self._db = Database(str(path), self._busy_timeout)
             self.index = IndexStore(self._db)
+        self._db.tell = announce
         await self._db.open(tasks)
         try:
             await self._db.exclusively(lambda db: opening.migrate(db, opening.known_migrations(), announce))
@@ -171,9 +172,11 @@ class Store:
         *,
         client: str = "",
         release: bool = False,
+        last: bool = False,
     ) -> Appended:
         """Append events after `last_seq` under the lease, taking it first when `generation` is None.
 
+        `last` is for events that end something: a full disk has a reserve for them.
         Raises LeaseHeld, LeaseLost, Unclosed (crash closure comes first), Stale (the chat has moved on) or Refused
         (deleted); then nothing was written.
         """
@@ -189,7 +192,7 @@ class Store:
                 leases.release(db, chat, held)
             return Appended(held, stored)
 
-        return await self._db.write(job)
+        return await self._db.write(job, last=last)
 
     async def take_lease(self, chat: int, client: str) -> int:
         """Own the chat, whatever its last owner left open: who takes it so must close that."""
@@ -198,10 +201,10 @@ class Store:
         )
 
     async def release_lease(self, chat: int, generation: int) -> None:
-        await self._db.write(lambda db: leases.release(db, chat, generation))
+        await self._db.write(lambda db: leases.release(db, chat, generation), last=True)
 
     async def renew_leases(self) -> None:
-        await self._db.write(lambda db: leases.renew(db, self.me, _monotonic()))
+        await self._db.write(lambda db: leases.renew(db, self.me, _monotonic()), last=True)
 
     async def held_leases(self) -> dict[int, int]:
         """The chats that this process may write to, with the generation of each lease."""
@@ -209,10 +212,10 @@ class Store:
         return await self._db.read(lambda db: dict(db.execute(query, (self.me.instance,)).fetchall()))
 
     async def announce_closing(self) -> None:
-        await self._db.write(lambda db: leases.announce_closing(db, self.me))
+        await self._db.write(lambda db: leases.announce_closing(db, self.me), last=True)
 
     async def release_leases(self) -> None:
-        await self._db.write(lambda db: leases.release_all(db, self.me))
+        await self._db.write(lambda db: leases.release_all(db, self.me), last=True)
 
     def other_holder(self, lease: Lease | None) -> ProcessIdentity | None:
         """The other live process that holds this lease."""

@@ -77,3 +77,41 @@ async def test_the_reader_cannot_write(database: Database) -> None:
     with pytest.raises(StorageFailed):
         await database.read(lambda db: db.execute("INSERT INTO kept VALUES (1)") and None)
     assert await _kept(database) == []
+
+
+async def test_without_memory_nothing_is_half_written_and_the_next_job_is_whole(database: Database) -> None:
+    def hungry(db: Connection) -> None:
+        db.execute("INSERT INTO kept VALUES (99)")
+        raise MemoryError  # as SQLite's own, which Python passes on under this name
+
+    with pytest.raises(StorageFailed, match="memory") as failed:
+        await database.write(hungry)
+    assert failed.value.reason == "io"
+    await database.write(_keep(1))
+    assert await _kept(database) == [1]
+
+
+async def test_on_a_full_disk_only_what_ends_something_is_written(database: Database, tmp_path: Path) -> None:
+    told: list[str] = []
+    database.tell = told.append
+    reserve = tmp_path / "test.db-reserve"
+    assert reserve.stat().st_size <= 256 * 1024
+    reserve.unlink()
+    reserve.mkdir()  # stands in its way
+    (reserve / "full").touch()
+    await _fill(database, pages=8)
+    with pytest.raises(StorageFailed, match="full"):
+        await database.write(_blob(40_000))
+    assert (told, database.state) == (["full"], "full")
+    await _fill(database, pages=1 << 30)
+    await database.write(_keep(7))
+    assert (await _kept(database), told) == ([7], ["full", "ready"])
+
+
+def _blob(size: int) -> Callable[[Connection], object]:
+    return lambda db: db.execute("INSERT INTO kept VALUES (zeroblob(?))", (size,)) and None
+
+
+async def _fill(database: Database, pages: int) -> None:
+    """Let SQLite say that the disk is full beyond so many pages."""
+    await database.exclusively(lambda db: db.execute(f"PRAGMA max_page_count = {pages}") and None)

@@ -6,18 +6,26 @@ is about to change a chat, that chat's events are held, so that the answer prece
 
 from __future__ import annotations
 
+import logging
+
 import anyio
 from anyio.abc import TaskGroup
 
 from ...chat.running import now
 from ...chat.session import Session
 from ...model.events import DELTA_TYPES, StoredEvent, coalesce, encode
+from ...model.failures import StorageFailed
 from ...rpc.wire import Wire
 from .wire import EventEncoder
+
+logger = logging.getLogger(__name__)
 
 BATCH_EVENTS = 1024
 BATCH_BYTES = 512 * 1024
 """What is read from the journal at once for a follower that is behind: half of what may stand unwritten."""
+
+REREAD_S = 0.5
+"""How soon the journal is read again after the disk has failed to give it."""
 
 
 class Attachment:
@@ -73,7 +81,12 @@ class Attachment:
     async def _next(self) -> list[StoredEvent]:
         recent = self.session.recorder.feed.recent(self.cursor)
         if recent is None:
-            recent = await self.session.events_after(self.cursor, BATCH_EVENTS, BATCH_BYTES)
+            try:
+                recent = await self.session.events_after(self.cursor, BATCH_EVENTS, BATCH_BYTES)
+            except StorageFailed as failure:
+                logger.warning("cannot read what to send", extra={"error": failure.message})
+                await anyio.sleep(REREAD_S)
+                return []  # the cursor stays where it is
         return recent
 
     async def _send_all(self, events: list[StoredEvent]) -> None:

@@ -1,0 +1,100 @@
+"""strace as a source of faults: it joins a running sidecar and lets system calls on the database's files fail."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+FILES = ("sidecar.db", "sidecar.db-wal", "sidecar.db-shm", "sidecar.db-reserve", "sidecar.db-lock")
+_CALL = re.compile(r"(?:\d+ +)?(\w+)\(")
+
+
+@functools.cache
+def unable() -> str:
+    """Why nothing can be traced here; empty when it can."""
+    if not shutil.which("strace"):
+        return "strace is not installed"
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
+        attach = ["strace", "-p", str(other.pid), "-o", os.devnull]
+        with subprocess.Popen(attach, stderr=subprocess.PIPE, text=True) as tracer:
+            assert tracer.stderr is not None
+            said = tracer.stderr.readline()
+            other.terminate()
+    return "" if "attached" in said and not tracer.returncode else said or "strace cannot attach"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What befalls the `when`th call of a name: an errno, or `KILL`. With `on`, every one after it too."""
+
+    call: str
+    effect: str
+    when: int
+    on: bool = False
+
+    @property
+    def rule(self) -> str:
+        what = "signal=KILL" if self.effect == "KILL" else f"error={self.effect}"
+        return f"inject={self.call}:{what}:when={self.when}{'+' if self.on else ''}"
+
+
+class Trace:
+    """What a tracer wrote."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+
+    def calls(self) -> Counter[str]:
+        return Counter(found[1] for line in self._lines() if (found := _CALL.match(line)))
+
+    @property
+    def injected(self) -> int:
+        return sum("INJECTED" in line for line in self._lines())
+
+    def _lines(self) -> list[str]:
+        return self._log.read_text(errors="replace").splitlines()
+
+
+@contextmanager
+def joined(pid: int, data_dir: Path, log: Path, fault: Fault | None = None) -> Iterator[Trace]:
+    """Trace the process's calls on the database's files while this lasts."""
+    with subprocess.Popen(
+        ["strace", "-f", "-p", str(pid), "-o", str(log), *paths(data_dir), *_rules(fault)],
+        stderr=subprocess.PIPE,
+    ) as tracer:
+        assert tracer.stderr is not None
+        said = tracer.stderr.readline()
+        assert b"attached" in said, said
+        try:
+            yield Trace(log)
+        finally:
+            tracer.terminate()
+            tracer.wait(20)
+
+
+def launcher(data_dir: Path, log: Path, fault: Fault) -> list[str]:
+    """What to put before a command line, so that it is traced from its first call on."""
+    only = ["-e", f"trace={fault.call}"]  # the others are not slowed down
+    return ["strace", "-f", "--seccomp-bpf", "-o", str(log), *paths(data_dir), *only, *_rules(fault)]
+
+
+def paths(data_dir: Path) -> list[str]:
+    return [part for name in FILES for part in ("-P", str(data_dir / name))]
+
+
+def _rules(fault: Fault | None) -> list[str]:
+    return ["-e", fault.rule] if fault else []
+
+
+def spread(count: int, points: int) -> Sequence[int]:
+    """As many of 1 … count as are wanted, evenly."""
+    wanted = min(count, points)
+    return sorted({1 + step * count // wanted for step in range(wanted)}) if wanted else ()
