@@ -360,6 +360,7 @@ class House:
             servers=self.servers,
             is_trusted=lambda project: project in self._trusted,
             rules_folder=os.path.join(os.path.dirname(user_file()), "rules"),
+            user_folder=os.path.dirname(user_file()),
         )
         around = Surroundings(
             store,

@@ -45,6 +45,9 @@ def work_settings(settings: Settings) -> WorkSettings:
         max_rule_tokens=settings.context.rules,
         compaction_target=settings.compaction.target,
         keep_turns=settings.compaction.keep_turns,
+        hooks_enabled=settings.hooks.enabled,
+        claude_hooks=settings.hooks.claude_settings,
+        hook_paths=settings.hooks.paths,
         index=index_settings(settings),
     )
 

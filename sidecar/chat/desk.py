@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..policy.rules import Rule
     from ..tools.builtin import SandboxMode
     from ..tools.mcp import ServerConfig, Servers
+    from .hooking import Hooking
 
 MCP_WAIT_S = 3.0
 """How long a turn waits for servers that are still starting; it goes on without them then."""
@@ -65,6 +66,10 @@ class WorkSettings(msgspec.Struct, frozen=True):
     """How full of turns a compaction leaves the budget: compact rarely and in big steps."""
     keep_turns: int = 2
     """The newest turns, which a compaction leaves as they are."""
+    hooks_enabled: bool = True
+    claude_hooks: bool = False
+    """Whether hooks of Claude Code's own settings files run."""
+    hook_paths: Sequence[str] = ()
     index: IndexSettings = IndexSettings()
 
 
@@ -79,6 +84,8 @@ class Workshop(msgspec.Struct, frozen=True):
     is_trusted: Callable[[str], bool]
     rules_folder: str | None
     """Where the user's own instruction rules are."""
+    user_folder: str
+    """Where the user's settings and hooks are."""
 
 
 class Owner(Protocol):
@@ -95,6 +102,16 @@ class Desk:
         self._owner = owner
         self.workshop = workshop
         self._seen: dict[str, str] = {}
+        self._hooking: Hooking | None = None
+
+    @property
+    def hooking(self) -> Hooking:
+        """The chat's hooks."""
+        if self._hooking is None:
+            from .hooking import Hooking
+
+            self._hooking = Hooking(self)
+        return self._hooking
 
     @property
     def chat(self) -> Chat:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Literal, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -12,14 +12,20 @@ import msgspec
 
 from ..model.failures import Failure
 from ..model.files import Change
+from ..policy.decide import HookWord
+from ..policy.hooks import Verdict as HookVerdict
+from ..policy.hooks.naming import names_of
+from ..policy.hooks.payloads import ToolUse
 from ..providers.base import ToolCall
-from ..tools.base import Answer, Edit, Library, Need, Outcome, Wrong
-from ..tools.toolbox import Verdict
+from ..tools.base import Answer, Edit, Library, Need, Outcome, Tool, Wrong
+from ..tools.toolbox import Before, Verdict
 from ..workspace.paths import Workspace
 from . import edits as editing
+from . import hook_words
 from .desk import Desk, call_key, place_of
+from .hooking import Occasion
 from .permits import Ground, Permits
-from .running import RunningTurn, new_id
+from .running import MAX_TITLE, RunningTurn, new_id
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +45,7 @@ class CallHands:
         self._call = call
         self._item = turn.item_of(call)
         self._changes: list[Change] = []
+        self._hook: HookWord | None = None
         self._workspace: Workspace | None = None
 
     @property
@@ -121,6 +128,30 @@ class CallHands:
             return Outcome(f"The app did not answer within {timeout_s:g} s.", failed=True)
         return _app_outcome(answer)
 
+    async def before(self, call: ToolCall, tool: Tool, names: Collection[str]) -> Before:
+        verdict = await self._ask_hooks("PreToolUse", call.input)
+        if verdict.stop:
+            self._turn.stop()
+        if verdict.effect == "deny":
+            return Before(call.input, hook_words.refused(verdict))
+        self._hook = hook_words.word(verdict)
+        notes = [hook_words.context(verdict, self._desk.chat.epoch, self._item.id)]
+        if verdict.updated is None:
+            return Before(call.input, note=notes[0])
+        title = tool.title(verdict.updated)[:MAX_TITLE]
+        self._item = hook_words.rewritten(self._item, verdict, title)
+        await self._turn.tool_updated(self._call, self._item)
+        notes.insert(0, hook_words.note_of_change(verdict))
+        return Before(verdict.updated, note="\n\n".join(filter(None, notes)))
+
+    async def after(self, outcome: Outcome) -> Outcome:
+        if outcome.failed:
+            return outcome
+        verdict = await self._ask_hooks("PostToolUse", self._item.input or {}, outcome)
+        if verdict.stop:
+            self._turn.stop()
+        return hook_words.with_feedback(outcome, verdict, self._desk.chat.epoch, self._item.id)
+
     async def leave(self, need: Need) -> Verdict:
         settings, config, chat = self._desk.settings, self._desk.config, self._desk.chat
         if need.edits:
@@ -134,6 +165,7 @@ class CallHands:
             folders=config.get("extraFolders") or (),
             file_rules=settings.rules,
             expiry_s=settings.expiry_s,
+            hook=self._hook,
         )
         permits = Permits(self._shop.store, self._shop.app, self._shop.requests)
         return await permits.leave(ground, self._turn, self._item, need, self._changes)
@@ -155,6 +187,22 @@ class CallHands:
     async def keep(self, text: str) -> str:
         (kept,) = await self._shop.store.put_blobs([text.encode()], "text/plain; charset=utf-8")
         return kept.id
+
+    async def _ask_hooks(
+        self,
+        event: Literal["PreToolUse", "PostToolUse"],
+        input: dict[str, Any],
+        outcome: Outcome | None = None,
+    ) -> HookVerdict:
+        tool, id = self._call.name, self._item.id
+        done = (outcome.text, outcome.exit_code) if outcome else (None, None)
+        occasion = Occasion(
+            event, names_of(tool), use=ToolUse(id, tool, input, *done), turn_id=self._turn.id, item_id=id
+        )
+        verdict = await self._desk.hooking.ask(occasion, self._turn.record)
+        if verdict.messages:
+            await self._turn.record(*hook_words.notices(verdict, self._turn.id))
+        return verdict
 
     def _address(self) -> dict[str, Any]:
         """Which call of which chat the app is asked about."""

@@ -102,7 +102,8 @@ def _messages(item: Item, masked: bool) -> list[Message]:
     if item.type == "message":
         return [AssistantMessage(item.text or "")]
     if item.type == "tool":
-        call = ToolCall(item.id, item.name or "", item.input or {})
+        given = item.rewritten["input"] if item.rewritten else item.input
+        call = ToolCall(item.id, item.name or "", given or {})
         output = (item.output or {}).get("text") or f"The tool call was {item.status}."
         if masked and len(output) > MASKED_CHARACTERS:
             output = mask(item.title or item.name or "tool", output)

@@ -16,7 +16,8 @@ from ..model.content import Item
 from ..model.events import NewEvent
 from ..model.failures import Failure
 from ..model.files import Change
-from ..policy.decide import Decision, Subject, Suggestion, safe_decide, suggestions
+from ..policy.decide import Decision, HookWord, Subject, Suggestion, safe_decide, suggestions
+from ..policy.denials import denial
 from ..policy.rules import Rule
 from ..store.store import Store
 from ..store.work import RuleRow
@@ -50,6 +51,8 @@ class Ground(msgspec.Struct, frozen=True):
     folders: Sequence[str]
     file_rules: Sequence[Rule]
     expiry_s: float | None
+    hook: HookWord | None = None
+    """What a hook has said of the call."""
 
 
 class _Case(msgspec.Struct, frozen=True):
@@ -75,23 +78,25 @@ class Permits:
         """Whether the call may be carried out; waits for a person where only one can say."""
         subject = _subject(need)
         rules = [*ground.file_rules, *map(rule_of, await self._store.rules(ground.chat, ground.project))]
-        decision = safe_decide(subject, ground.mode, rules, ground.folders)
+        decision = safe_decide(subject, ground.mode, rules, ground.folders, ground.hook)
         case = _Case(ground, turn, item, subject, decision, changes)
         if decision.effect == "allow":
             if need.kind != "read" or decision.by == "rule":
-                await turn.note_permission(_audit(item, subject, decision))
+                await turn.note_permission(_audit(case))
             return Verdict(True)
         if decision.effect == "ask" and self._app.can("permissions"):
             return await self._ask(case)
-        await self._deny_at_once(case)
+        denied = _denial(decision)
+        await self._deny_at_once(case, denied)
         if decision.effect == "deny":
-            return Verdict(False, f"Denied: {decision.reason}. Do not try the same again.")
+            return Verdict(False, f"Denied: {decision.reason}. Do not try the same again.", denied)
         return Verdict(
             False,
             "Denied: this needs the user's permission, and the app cannot ask for it. Go on without it.",
+            denied,
         )
 
-    async def _deny_at_once(self, case: _Case) -> None:
+    async def _deny_at_once(self, case: _Case, denied: dict[str, str]) -> None:
         request = _request(case)
         rule = case.decision.rule if case.decision.effect == "deny" else None
         outcome = {
@@ -100,6 +105,7 @@ class Permits:
             "by": "rule" if rule else "policy",
             "itemId": case.item.id,
             "reason": case.decision.reason,
+            "code": denied["code"],
             **({"ruleId": rule.id} if rule else {}),
         }
         turn = case.turn.id
@@ -141,6 +147,8 @@ class Permits:
         """Journal the answer, after the rule that it makes."""
         ground = case.ground
         outcome = {"permissionId": id, "itemId": case.item.id, "by": "user", **answer}
+        if answer["decision"].startswith("deny"):
+            outcome["code"] = _code_of(outcome["by"])
         standing = _standing(case.subject, answer["decision"])
         rows = _rows(standing, "chat" if ground.project is None else standing.scope) if standing else []
         for row in rows:
@@ -188,7 +196,8 @@ def _request(case: _Case) -> dict[str, Any]:
     standing = {
         found.decision: {"rule": found.text}
         for found in suggestions(subject)
-        if found.effect == "deny" or decision.rule is None  # a rule that asks outweighs one that allows
+        # A rule or a hook that asks outweighs a rule that allows.
+        if found.effect == "deny" or (decision.rule is None and decision.by != "hook")
     }
     options = [
         {"decision": name, "label": label, **standing.get(name, {})}  # type: ignore[call-overload]
@@ -209,20 +218,24 @@ def _request(case: _Case) -> dict[str, Any]:
         "changes": list(case.changes),
         "options": options,
         **({"folder": subject.folder} if subject.folder is not None else {}),
+        **({"rewritten": item.rewritten} if item.rewritten else {}),
+        **({"hook": ground.hook.hook} if ground.hook and decision.by == "hook" else {}),
         **expires,
     }
 
 
-def _audit(item: Item, subject: Subject, decision: Decision) -> dict[str, Any]:
+def _audit(case: _Case) -> dict[str, Any]:
     """What was allowed without asking, and why."""
+    item, subject, decision, hook = case.item, case.subject, case.decision, case.ground.hook
     outcome: dict[str, Any] = {
         "permissionId": new_id("pe"),
         "itemId": item.id,
         "kind": subject.kind,
         "subject": subject.text,
         "decision": "allow_once",
-        "by": decision.by,
+        "by": "rule" if decision.rule else "policy",
         "reason": decision.reason,
+        **({"hook": hook.hook} if hook and decision.by == "hook" else {}),
     }
     return {**outcome, "ruleId": decision.rule.id} if decision.rule else outcome
 
@@ -253,4 +266,16 @@ def _verdict(turn: RunningTurn, outcome: dict[str, Any]) -> Verdict:
     if outcome.get("then") == "stop":
         turn.stop()
     why = "Nobody answered in time." if outcome["by"] == "expiry" else "The user denied this."
-    return Verdict(False, f"{why} {feedback}" if feedback else f"{why} Do not try the same again.")
+    denied = denial(_code_of(outcome["by"]), feedback or why, outcome["by"])
+    return Verdict(False, f"{why} {feedback}" if feedback else f"{why} Do not try the same again.", denied)
+
+
+def _denial(decision: Decision) -> dict[str, str]:
+    """Why something is denied that nobody was asked about."""
+    if decision.effect == "ask":
+        return denial("cannot_ask", decision.reason)
+    return denial("rule_denied" if decision.rule else "read_only", decision.reason)
+
+
+def _code_of(by: str) -> str:
+    return {"user": "user_denied", "expiry": "nobody_answered"}.get(by, "cannot_ask")

@@ -152,6 +152,7 @@ class RunningTurn:
             output={**output, "ref": result.ref} if result.ref else output,
             locations=[{"path": path} for path in outcome.paths] or None,
             exit_code=outcome.exit_code,
+            not_run=outcome.not_run,
         )
         for event in [NewEvent("tool.ended", {"item": finished}, self.id), *self._looked(finished, result)]:
             await self._recorder.buffer(event)

@@ -62,6 +62,10 @@ class Item(Value, kw_only=True, frozen=True):
     exit_code: int | None = None
     entries: list[dict[str, Any]] | None = None
     error: dict[str, Any] | None = None
+    rewritten: dict[str, Any] | None = None
+    """What the model had given, when a hook changed it, and which hook did."""
+    not_run: dict[str, str] | None = None
+    """Why a call was not carried out: a code, and words."""
 
 
 class Usage(Value, kw_only=True, frozen=True):

@@ -1,7 +1,8 @@
 """Whether a tool may go ahead, must ask, or may not. Pure: who asks, and what is recorded, is not known here.
 
-The order: rules that deny, what the read-only mode denies, protected names, rules that ask, rules that allow, the mode.
-So nothing that gives leave outweighs what stops it, whichever scope it stands in.
+The order: rules that deny, what the read-only mode denies, protected names, rules that ask, a hook that asks, rules
+that allow, a hook that allows, the mode. So nothing that gives leave outweighs what stops it, whichever scope it stands
+in.
 """
 
 from __future__ import annotations
@@ -45,9 +46,17 @@ class Subject(msgspec.Struct, frozen=True):
 
 class Decision(msgspec.Struct, frozen=True):
     effect: Effect
-    by: Literal["rule", "policy"]
+    by: Literal["rule", "policy", "hook"]
     rule: Rule | None
     reason: str
+
+
+class HookWord(msgspec.Struct, frozen=True):
+    """What a hook says of a call. Its yes counts where nothing but the mode would ask; its no has been heard before."""
+
+    effect: Literal["allow", "ask"]
+    reason: str
+    hook: str
 
 
 class Suggestion(msgspec.Struct, frozen=True):
@@ -65,7 +74,13 @@ class Suggestion(msgspec.Struct, frozen=True):
         return ", ".join(to_text(self.kind, pattern) for pattern in self.patterns)
 
 
-def decide(subject: Subject, mode: str, rules: Sequence[Rule], folders: Sequence[str] = ()) -> Decision:
+def decide(
+    subject: Subject,
+    mode: str,
+    rules: Sequence[Rule],
+    folders: Sequence[str] = (),
+    hook: HookWord | None = None,
+) -> Decision:
     """`folders` are the further ones that belong to the project, absolute; accept-edits holds in them too."""
     parsed = parse(subject.text) if subject.kind == "run" else None
     denying = _stopping("deny", subject, parsed, rules)
@@ -81,16 +96,26 @@ def decide(subject: Subject, mode: str, rules: Sequence[Rule], folders: Sequence
         return _by_rule(asking)
     if mode == "read-only" and subject.kind in ("mcp", "app-tool") and not subject.reads_only:
         return _policy("ask", "the chat is read-only, and this tool may change something")
+    if hook and hook.effect == "ask":
+        return _by_hook(hook)
     allowing = _allowing(subject, parsed, rules)
     if allowing:
         return _by_rule(allowing)
+    if hook and not (subject.kind == "read" and any(map(secret, subject.files))):
+        return _by_hook(hook)
     return _by_mode(subject, parsed, mode, folders)
 
 
-def safe_decide(subject: Subject, mode: str, rules: Sequence[Rule], folders: Sequence[str] = ()) -> Decision:
+def safe_decide(
+    subject: Subject,
+    mode: str,
+    rules: Sequence[Rule],
+    folders: Sequence[str] = (),
+    hook: HookWord | None = None,
+) -> Decision:
     """As `decide`; a fault in the policy itself asks, and says so. It must never let anything through."""
     try:
-        return decide(subject, mode, rules, folders)
+        return decide(subject, mode, rules, folders, hook)
     except Exception as error:
         return _policy("ask", f"the permission policy failed ({type(error).__name__}: {error})"[:300])
 
@@ -272,6 +297,11 @@ def _by_rule(rule: Rule) -> Decision:
     return Decision(
         rule.effect, "rule", rule, f"a rule {words[rule.effect]} {to_text(rule.kind, rule.pattern)}"[:300]
     )
+
+
+def _by_hook(hook: HookWord) -> Decision:
+    words = {"allow": "allows it", "ask": "asks"}
+    return Decision(hook.effect, "hook", None, f"the hook {hook.hook} {words[hook.effect]}: {hook.reason}")
 
 
 def _policy(effect: Effect, reason: str) -> Decision:

@@ -3,6 +3,7 @@ docs/configuration.md follow from it. Knows nothing of files, layers or the envi
 
 from __future__ import annotations
 
+from .hook_keys import HOOKS
 from .index_keys import INDEX
 from .key import Key, is_plain
 from .window_keys import COMPACTION, CONTEXT, RULES
@@ -20,6 +21,7 @@ TABLES = (
     "context.gates",
     "compaction",
     "rules",
+    "hooks",
     "index",
     "log",
     "store",
@@ -199,6 +201,7 @@ KEYS: dict[str, Key] = {
         *CONTEXT,
         *COMPACTION,
         *RULES,
+        *HOOKS,
         *INDEX,
         Key(
             "log.level",

@@ -169,6 +169,14 @@ class Index(Group):
     max_bytes: int
 
 
+class Hooks(Group):
+    __slots__ = ("claude_settings", "enabled", "paths")
+    prefix = "hooks."
+    enabled: bool
+    claude_settings: bool
+    paths: tuple[str, ...]
+
+
 class Log(Group):
     __slots__ = ("file", "level")
     prefix = "log."
@@ -183,7 +191,20 @@ class Store(Group):
     busy_timeout: float
 
 
-GROUPS = (Session, Permissions, Tools, OpenFiles, Patches, Context, Compaction, Rules, Index, Log, Store)
+GROUPS = (
+    Session,
+    Permissions,
+    Tools,
+    OpenFiles,
+    Patches,
+    Context,
+    Compaction,
+    Rules,
+    Hooks,
+    Index,
+    Log,
+    Store,
+)
 
 
 class Settings(Group):
@@ -200,6 +221,7 @@ class Settings(Group):
         "compaction",
         "context",
         "engine",
+        "hooks",
         "index",
         "log",
         "mcp",
@@ -232,6 +254,7 @@ class Settings(Group):
     context: Context
     compaction: Compaction
     rules: Rules
+    hooks: Hooks
     index: Index
     log: Log
     store: Store

@@ -64,6 +64,8 @@ class Outcome(msgspec.Struct, frozen=True):
     matched: tuple[str, ...] = ()
     exit_code: int | None = None
     whole: str | None = None
+    not_run: dict[str, str] | None = None
+    """Why the call was not carried out (`policy/denials`)."""
 
 
 class Ready(msgspec.Struct, frozen=True):

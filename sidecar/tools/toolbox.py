@@ -7,8 +7,8 @@ wrong is an answer for the model, never the end of the turn.
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Collection, Container, Iterable, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -32,10 +32,26 @@ class Verdict(msgspec.Struct, frozen=True):
 
     allowed: bool
     words: str = ""
+    denial: dict[str, str] | None = None
+
+
+class Before(msgspec.Struct, frozen=True):
+    """A call before its tool plans: what it is to be called with, or the outcome that stands for it. `note` tells the
+    model what was changed."""
+
+    input: dict[str, Any]
+    outcome: Outcome | None = None
+    note: str = ""
 
 
 class Clerk(Hands, Protocol):
     """A tool's hands, and what is asked for around the call itself."""
+
+    async def before(self, call: ToolCall, tool: Tool, names: Collection[str]) -> Before:
+        """What stands before the call: hooks, and a better way among the tools with these names."""
+
+    async def after(self, outcome: Outcome) -> Outcome:
+        """The outcome of a call that was carried out, with what hooks have to say to it."""
 
     async def leave(self, need: Need) -> Verdict:
         """Leave to do it, by rule or by a person."""
@@ -92,22 +108,31 @@ class Toolbox:
         tool = self._tools.get(call.name)
         if call.problem or tool is None:
             return Outcome(call.problem or self._unknown(call.name), failed=True)
-        try:
-            ready = await tool.prepare(call.input, clerk)
-            verdict = await clerk.leave(ready.need)
-            if not verdict.allowed:
-                return Outcome(verdict.words, denied=True)
-            outcome = await _act(ready, clerk)
-            added = f"{outcome.text}\n\nThe user adds: {verdict.words}"
-            return msgspec.structs.replace(outcome, text=added) if verdict.words else outcome
-        except Wrong as wrong:
-            return Outcome(str(wrong), failed=True)
+        before = await clerk.before(call, tool, self._tools)
+        if before.outcome is not None:
+            return before.outcome
+        outcome = await _carried_out(tool, before.input, clerk)
+        noted = f"{outcome.text}\n\n{before.note}"
+        return msgspec.structs.replace(outcome, text=noted) if before.note else outcome
 
     def _unknown(self, name: str) -> str:
         from difflib import get_close_matches
 
         near = get_close_matches(name[:64], self._tools, n=1)
         return f"There is no tool called {name[:64]!r}." + (f" Did you mean {near[0]}?" if near else "")
+
+
+async def _carried_out(tool: Tool, input: dict[str, Any], clerk: Clerk) -> Outcome:
+    try:
+        ready = await tool.prepare(input, clerk)
+        verdict = await clerk.leave(ready.need)
+        if not verdict.allowed:
+            return Outcome(verdict.words, denied=True, not_run=verdict.denial)
+        outcome = await clerk.after(await _act(ready, clerk))
+        added = f"{outcome.text}\n\nThe user adds: {verdict.words}"
+        return msgspec.structs.replace(outcome, text=added) if verdict.words else outcome
+    except Wrong as wrong:
+        return Outcome(str(wrong), failed=True)
 
 
 async def _act(ready: Ready, clerk: Clerk) -> Outcome:

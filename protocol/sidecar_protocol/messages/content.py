@@ -166,6 +166,11 @@ class Item(Wire, kw_only=True, frozen=True):
     """Whether a compaction can be taken back."""
     error: ErrorObject | None = None
     """Why it failed."""
+    rewritten: Json | None = None
+    """When a hook changed a tool's arguments: `by`, the hook, and `input`, what the model had given."""
+    not_run: Json | None = None
+    """Why a call was not carried out: `code` (docs/denials.md), `message`, `by?`, and for a redirect `instead?`, the
+    tool to use."""
 
 
 class Turn(Wire, kw_only=True, frozen=True):

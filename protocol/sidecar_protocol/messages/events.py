@@ -44,9 +44,15 @@ EVENT_TYPES: dict[str, str] = {
     "plan.updated": "The `item` with the plan's `entries[]` as they are now.",
     "permission.requested": "The parameters of `permission/request`: a tool call waits for leave.",
     "permission.resolved": "`permissionId`, `itemId`, `decision`, `by` (user, rule, policy, expiry, cancel or restart),"
-    " `ruleId?`, `feedback?`, `reason?`. What was allowed without asking has it too, with `kind` and `subject`.",
+    " `ruleId?`, `feedback?`, `reason?`, `code?` of a denial (docs/denials.md), `hook?`. What was allowed without"
+    " asking has it too, with `kind` and `subject`.",
     "input.requested": "The parameters of `input/request`: the model asks the person something.",
     "input.resolved": "`inputId`, `action` (accept, decline or cancel), `by`, `values?`.",
+    "hook.started": "`runId`, `event`, `name` and `file` of a hook that is asked, `itemId?` of the call that it is"
+    " about.",
+    "hook.ran": "The same, with what came of it: `decision` (none, allow, ask, deny or failed), `exit?`, `ms?`,"
+    " `problem?`, `answer`, and `item?`: what it adds to what the model is sent. `again` when it was asked"
+    " before a crash.",
     "files.updated": "`files[]`: the open files as they are now, the most recent last; `files/list` has their `state`.",
     "patch.recorded": "A change as `patches/list` has it: it entered the ledger, or its `status` is another.",
     "patches.cleared": "`ids[]`: changes that left the ledger.",

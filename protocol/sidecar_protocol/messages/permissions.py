@@ -72,6 +72,11 @@ class PermissionRequest(ChatRef, kw_only=True, frozen=True):
     """Why it asks, such as a protected name or a command that was not understood."""
     expires_at: int | None = None
     """Milliseconds since 1970, when it is denied by itself; absent when it waits."""
+    rewritten: Json | None = None
+    """When a hook changed the call: `by`, the hook, and `input`, what the model had given. What is shown is the changed
+    one."""
+    hook: str | None = None
+    """The hook that wants a person to decide."""
 
 
 class PermissionAnswer(Wire, kw_only=True, frozen=True):
