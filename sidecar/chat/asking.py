@@ -15,7 +15,7 @@ import msgspec
 
 from ..context import budget as budgets
 from ..context.assembly import LAST_TURNS, MESSAGE_TOKENS, Assembly, Materials, assemble
-from ..context.budget import Budget, Wanted
+from ..context.budget import Budget, Caps, Wanted
 from ..context.fences import stub
 from ..context.gates import Switches
 from ..context.tokens.counting import load
@@ -25,8 +25,9 @@ from ..model.failures import Failure, ProviderFailed
 from ..providers.base import Message, ModelRequest, UserMessage
 from ..store.compactions import Compaction
 from ..store.store import Store
+from .copies import GATHERED
 from .desk import Desk
-from .gathering import Gathered, Gatherer
+from .gathering import RECENT_TURNS, Gathered, Gatherer
 from .materials import Asked, Collecting, History
 from .measuring import Measure, measure_for, rough_count
 from .messages import as_sent, attachment_text, plain
@@ -81,12 +82,13 @@ class _Asking:
         measure = await self._measure(window, small)
         budget = self._budget(window, measure)
         history = await self._history(budget, measure, compaction)
-        gathered = await self._gather(history, measure)
         wanted = _wanted(asked.config.get("budgets") or {}, self._desk.settings.max_rule_tokens)
         caps = budgets.caps(budget.total, wanted)
-        collecting = Collecting(self._store, self._desk, self._chat, asked, measure)
-        materials = await collecting.run(history, gathered, budget, caps)
-        made = await anyio.to_thread.run_sync(assemble, materials, budget, caps, measure.count)
+        gathered, materials, made = await self._assembled(history, budget, caps, measure)
+        if gathered.relies_on - _sent(made):
+            # A file that is needed came with a turn that no longer fits: so files are sent as if for the first time.
+            history = history.without_files
+            gathered, materials, made = await self._assembled(history, budget, caps, measure)
         if made.needed:
             raise _too_large(made.needed, budget)
         kept = await self._kept(made, gathered, measure)
@@ -95,6 +97,15 @@ class _Asking:
         fill = _fill(materials, made, budget, measure, history.unread)
         along = bool(kept) and bool(asked.prompt)
         return Question(request, manifest, kept, is_missed, measure, budget, asked.prompt, along, fill)
+
+    async def _assembled(
+        self, history: History, budget: Budget, caps: Caps, measure: Measure
+    ) -> tuple[Gathered, Materials, Assembly]:
+        gathered = await self._gather(history, measure, caps.per_file)
+        collecting = Collecting(self._store, self._desk, self._chat, self._asked, measure)
+        materials = await collecting.run(history, gathered, budget, caps)
+        made = await anyio.to_thread.run_sync(assemble, materials, budget, caps, measure.count)
+        return gathered, materials, made
 
     def _budget(self, window: int | None, measure: Measure) -> Budget:
         reserve = self._asked.config.get("outputReserve")
@@ -156,18 +167,28 @@ class _Asking:
             if not page.turns or before is None or room < 0:
                 break
         older = before is not None and bool(page.turns) and await self._older(before, floor)
-        return History(turns, texts, older, compaction)
+        files = compaction.files if compaction else []
+        texts |= await self._store.texts([kept.ref for kept in files if kept.ref])
+        return History(turns, texts, older, compaction, files)
 
     async def _older(self, before: str, floor: int) -> bool:
         page, _ = await self._store.recent_turns(self._chat.id, before, floor, 1, 1)
         return bool(page.turns)
 
-    async def _gather(self, history: History, measure: Measure) -> Gathered:
+    async def _gather(self, history: History, measure: Measure, most: int) -> Gathered:
         switches = _switches(self._asked.config.get("gates"), self._asked.context)
         past = history.more or len(history.turns) > LAST_TURNS
-        recent = history.turns[-12:]
         return await Gatherer(
-            self._store, self._desk, measure, self._asked.text, switches, recent, past
+            self._store,
+            self._desk,
+            measure,
+            self._asked.text,
+            switches,
+            history.turns[-RECENT_TURNS:],
+            past,
+            history.known,
+            history.texts,
+            most,
         ).run()
 
     async def _kept(self, made: Assembly, gathered: Gathered, measure: Measure) -> list[Kept]:
@@ -176,11 +197,12 @@ class _Asking:
         texts: list[bytes] = []
         for block in made.blocks:
             found = gathered.opened.get(block.id)
-            if block.included == "dropped" or block.kind not in _TAIL or block.id == "files":
+            if block.included == "dropped" or block.kind not in _TAIL or block.id in ("files", GATHERED):
                 continue
             if found:
                 texts += [block.text.encode(errors="replace"), found.data]
-                kept.append(Kept(label=block.label, path=found.path, hash=found.hash))
+                base = gathered.bases.get(block.id)
+                kept.append(Kept(label=block.label, path=found.path, hash=found.hash, base=base))
             else:
                 kept.append(Kept(label=block.label, stub=stub(block.label, block.tokens)))
         if texts and not self._asked.preview:
@@ -197,13 +219,14 @@ class _Asking:
         asked = self._asked
         blocks = {block.id: block for block in made.blocks if block.included != "dropped"}
         messages: list[Message] = []
-        if "summary" in blocks:
-            messages.append(UserMessage([Block(type="text", text=blocks["summary"].text)]))
+        top = [Block(type="text", text=blocks[id].text) for id in TOP if id in blocks]
+        if top:
+            messages.append(UserMessage(top))
         messages += self._said(made, history)
         tail = [
             block.text
             for block in made.blocks
-            if block.kind in _TAIL and block.included != "dropped" and block.text
+            if block.kind in _TAIL and block.id != GATHERED and block.included != "dropped" and block.text
         ]
         if asked.prompt:
             along = [Block(type="text", text="\n\n".join(tail))] if tail else []
@@ -229,11 +252,13 @@ class _Asking:
         places = {turn.id: place for place, turn in enumerate(history.turns)}
         last_masked = places.get(up_to or "", -1)
         messages: list[Message] = []
+        bare = history.bare
         for place, turn in enumerate(history.turns):
             if made.cut_turn and made.cut_turn[0] == turn.id:
                 messages += made.cut_turn[1]
             elif turn.id in wanted:
-                messages += as_sent(turn, history.texts, masked=place <= last_masked)
+                texts = history.texts if place >= bare else {}
+                messages += as_sent(turn, texts, masked=place <= last_masked)
         return messages
 
     def _manifest(self, made: Assembly, budget: Budget, measure: Measure) -> dict[str, Any]:
@@ -264,6 +289,9 @@ _TAIL = ("openFiles", "patches", "gitDiff", "retrieval")
 """Blocks that stand before the prompt, in its own message."""
 
 
+TOP = ("summary", GATHERED)
+"""Blocks that stand before the chat, in a message of their own."""
+
 _FIXED = ("system", "tools", "rules", "summary", "attachments", "prompt")
 """What is sent whatever the chat has to say."""
 
@@ -289,11 +317,14 @@ def _wanted(configured: dict[str, Any], rules: int) -> Wanted:
 
 def _fill(materials: Materials, made: Assembly, budget: Budget, measure: Measure, unread: bool) -> float:
     said = sum(turn.tokens for turn in materials.turns)
-    others = sum(
-        block.tokens for block in made.blocks if block.included != "dropped" and block.kind in _FIXED
-    )
+    sent = [block for block in made.blocks if block.included != "dropped"]
+    others = sum(block.tokens for block in sent if block.kind in _FIXED or block.id == GATHERED)
     share = (said + others) / max(1, budget.total)
     return max(1.0, share) if unread else share
+
+
+def _sent(made: Assembly) -> set[str]:
+    return {*made.turns, *(block.id for block in made.blocks if block.included != "dropped")}
 
 
 async def _media(store: Store, messages: Sequence[Message]) -> dict[str, bytes]:

@@ -16,14 +16,17 @@ import anyio.to_thread
 import msgspec
 
 from ..context.summary import Summary, extract, fitted, parsed, rendered, request
-from ..model.content import Block, Turn
+from ..model.content import Block, Kept, Turn
 from ..model.events import NewEvent
 from ..model.failures import Failure, Refused
 from ..providers.base import Chunk, ModelRequest, Provider, TextDelta, UserMessage
 from ..store.compactions import Compaction
+from . import regathering
 from .asking import Question
+from .copies import copies, gathered_text, without_files
 from .measuring import Measure
 from .messages import as_sent
+from .regathering import Gathered
 from .running import described, new_id, now
 from .session import Session
 
@@ -54,6 +57,9 @@ class Plan(msgspec.Struct, frozen=True):
     before: int
     after: int
     previous: Compaction | None
+    files: Sequence[Gathered] = ()
+    """Copies of the open files, which stand for those that came with turns up to `newest`."""
+    newest: str | None = None
 
 
 class Scale(msgspec.Struct, frozen=True):
@@ -89,23 +95,34 @@ async def plan(session: Session, scale: Scale, *, force: bool) -> Plan | None:
     old, new = turns[: -settings.keep_turns], turns[-settings.keep_turns :]
     if not old:
         return None
+    gathered = previous.files if previous else []
+    bare = without_files(turns, previous.gathered, previous.masked) if previous else 0
+    texts |= await session.store.texts([kept.ref for kept in gathered if kept.ref])
+    known = copies(gathered, turns[bare:])
+    files = await regathering.gather(session.store, session.desk, scale.measure, scale.total, known)
 
     def work() -> Plan | None:
         past = next((at for at, turn in enumerate(turns) if previous and turn.id == previous.masked), -1)
+        count = scale.measure.count
         sent = [
-            scale.measure.messages(as_sent(turn, texts, masked=at <= past)) for at, turn in enumerate(turns)
+            scale.measure.messages(as_sent(turn, texts if at >= bare else {}, masked=at <= past))
+            for at, turn in enumerate(turns)
         ]
-        short = [scale.measure.messages(as_sent(turn, {}, masked=True)) for turn in old]
+        short = [
+            scale.measure.messages(as_sent(turn, {}, masked=at < len(old))) for at, turn in enumerate(turns)
+        ]
         room = _summary_room(scale)
-        summary = scale.measure.count(_drawn(previous)) if previous else 0
-        before, masked = sum(sent) + summary, sum(short) + sum(sent[len(old) :]) + summary
+        summary = count(_drawn(previous)) if previous else 0
+        before = sum(sent) + summary + count(gathered_text(gathered, texts))
+        masked = sum(short) + summary + sum(count(one.text) for one in files)
         wanted = max(room, int(scale.total * settings.compaction_target) - scale.fixed - room)
         if masked <= wanted and masked < before and not force:
-            return Plan([], old[-1].id, before, masked - summary, previous)
-        count = _oldest(short, masked, wanted, force)
-        if not count and masked >= before:
+            return Plan([], old[-1].id, before, masked - summary, previous, files, turns[-1].id)
+        gone = _oldest(short[: len(old)], masked, wanted, force)
+        if not gone and masked >= before:
             return None  # what fills the window is no turn
-        return Plan(old[:count], old[-1].id, before, masked - sum(short[:count]) - summary, previous)
+        after = masked - sum(short[:gone]) - summary
+        return Plan(old[:gone], old[-1].id, before, after, previous, files, turns[-1].id)
 
     made = await anyio.to_thread.run_sync(work)
     assert new or made is None or made.oldest
@@ -171,7 +188,8 @@ async def _carry_out(
             await keep(NewEvent("compaction.ended", ended))
         raise
     with anyio.CancelScope(shield=True):
-        await keep(_ended(id, started, trigger, made, summary, scale))
+        files = await regathering.keep(session.store, made.files)
+        await keep(_ended(id, started, trigger, made, summary, scale, files))
     return id
 
 
@@ -230,7 +248,13 @@ def _drawn(compaction: Compaction) -> str:
 
 
 def _ended(
-    id: str, started: int, trigger: Trigger, made: Plan, summary: Summary | None, scale: Scale
+    id: str,
+    started: int,
+    trigger: Trigger,
+    made: Plan,
+    summary: Summary | None,
+    scale: Scale,
+    files: list[Kept],
 ) -> NewEvent:
     summarised = made.oldest[-1].id if made.oldest else made.previous.summarised if made.previous else None
     drawn = rendered(summary) if summary else ""
@@ -243,6 +267,8 @@ def _ended(
         "summarised": summarised,
         "masked": made.masked,
         "turns": len(made.oldest),
+        "files": msgspec.to_builtins(files),
+        "gathered": made.newest,
         "item": _item(id, started, trigger, made, drawn, "completed", after),
     }
     if summary:

@@ -6,19 +6,19 @@ The gates say what is worth reading at all; the assembly says what is sent.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import anyio
 import anyio.to_thread
 import msgspec
 
-from ..context.assembly import Material
+from ..context.assembly import BUDGET_ALLOWS, Material
 from ..context.excerpts import excerpt
 from ..context.fences import fenced
 from ..context.gates import Gates, Scene, Switches, decide, opens
-from ..model.content import Kept, Turn
-from ..model.failures import Failure
+from ..model.content import Turn
+from ..model.failures import Failure, Refused
 from ..model.files import OpenFile, Patch
 from ..store.store import Store
 from ..workspace import diff as diffs
@@ -27,6 +27,7 @@ from ..workspace.paths import Workspace
 from ..workspace.text import NotText, decoded
 from ..workspace.writing import digest
 from . import edits
+from .copies import MOST_DIFFS, Copy
 from .desk import Desk
 from .measuring import Measure
 
@@ -64,10 +65,15 @@ class Gathered(msgspec.Struct, frozen=True):
     diffs: list[Material] = []
     git_diff: Material | None = None
     opened: dict[str, Opened] = {}
+    bases: dict[str, str] = {}
+    """Of the files that are sent as what has changed: the hash of the version that the model has."""
+    relies_on: frozenset[str] = frozenset()
+    """Turns without which the model would not have a file that this prompt needs."""
 
 
 class Gatherer:
-    """For one prompt of one chat. `recent` are the newest turns, which are surely sent."""
+    """For one prompt of one chat. `recent` are the newest turns; `known` is what the model has of files when all that
+    could be sent of the history is sent; `most` are the tokens of one file."""
 
     def __init__(
         self,
@@ -78,6 +84,9 @@ class Gatherer:
         switches: Switches,
         recent: Sequence[Turn],
         has_past: bool,
+        known: Mapping[str, Copy],
+        texts: Mapping[str, str],
+        most: int,
     ) -> None:
         self._store = store
         self._desk = desk
@@ -86,6 +95,13 @@ class Gatherer:
         self._switches = switches
         self._recent = recent
         self._has_past = has_past
+        self._known = known
+        self._texts = texts
+        self._most = most
+        self._bases: dict[str, str] = {}
+        self._relies_on: set[str] = set()
+        self._in_view: set[str] = set()
+        """Files whose newest version the model has when this is sent: what was changed in them needs no telling."""
         self._secret = desk.chat.epoch
 
     async def run(self) -> Gathered:
@@ -99,7 +115,7 @@ class Gatherer:
         if gates.open_files == "recent-activity" and gates.aside:
             # Thanks, or a question that has nothing to do with the project: the files would only cost.
             gates = msgspec.structs.replace(gates, open_files=None)
-        pinned, files = self._file_materials(opened, gates)
+        pinned, files = await self._file_materials(opened, gates)
         return Gathered(
             gates=gates,
             pinned=pinned,
@@ -108,6 +124,8 @@ class Gatherer:
             diffs=await self._diffs(patches, gates),
             git_diff=await self._git(workspace, gates),
             opened={_id(found.path): found for found in opened},
+            bases=self._bases,
+            relies_on=frozenset(self._relies_on),
         )
 
     def _workspace(self) -> Workspace | None:
@@ -157,26 +175,52 @@ class Gatherer:
             has_outputs=self._has_past,
         )
 
-    def _file_materials(
+    async def _file_materials(
         self, opened: Sequence[Opened], gates: Gates
     ) -> tuple[list[Material], list[Material]]:
-        sent = {kept.path: kept for turn in self._recent for kept in turn.context if kept.path}
         all_in = opens(gates.open_files) and not gates.pinned_only
         pinned: list[Material] = []
         others: list[Material] = []
         for found in opened:
             wanted = found.file.pinned or all_in
             gate = "pinned" if found.file.pinned else gates.open_files or "no-gate"
-            material = self._file(found, sent.get(found.path), gate, wanted)
+            material = await self._file(found, gate, wanted)
             (pinned if found.file.pinned else others).append(material)
         listed = self._list(opened) if opened and not all_in else None
         return pinned, ([listed] if listed else []) + others
 
-    def _file(self, found: Opened, before: Kept | None, gate: str, wanted: bool) -> Material:
-        id = _id(found.path)
+    async def _file(self, found: Opened, gate: str, wanted: bool) -> Material:
+        """Nothing when the model has this version, a diff when it has another, else the file."""
+        if wanted:
+            self._in_view.add(found.path)
+        id, before = _id(found.path), self._known.get(found.path)
+        if before and wanted:
+            text = "" if before.hash == found.hash else await self._since(before, found)
+            if text or before.hash == found.hash:
+                self._relies_on |= before.turns
+            if text:
+                self._bases[id] = before.hash
+                return Material(id, "openFiles", found.path, text, gate)
         if before and before.hash == found.hash:
             return Material(id, "openFiles", found.path, "", "in-history", open=False)
-        label = f"file {found.path}"
+        return self._whole(found, gate, wanted)
+
+    async def _since(self, before: Copy, found: Opened) -> str:
+        """What has changed since the version that the model has; "" when the whole file is better."""
+        try:
+            _, old = await self._store.read_blob(before.source or "", 0, edits.MAX_LOOKED_BYTES)
+        except Refused:
+            return ""
+        made = await anyio.to_thread.run_sync(diffs.unified, found.path, old, found.data)
+        label = f"changes of file {found.path} since it was sent"
+        text = fenced(self._secret, f"changes:{found.path}", label, made.text)
+        told = [text, *(self._texts.get(ref, "") for ref in before.diffs)]
+        whole = min(self._most, self._measure.count(found.text))
+        is_short = MOST_DIFFS * sum(map(self._measure.count, told)) <= whole
+        return text if made.text and is_short else ""
+
+    def _whole(self, found: Opened, gate: str, wanted: bool) -> Material:
+        id, label = _id(found.path), f"file {found.path}"
         text = fenced(self._secret, id, label, found.text)
 
         def cut(_: str, room: int) -> str:
@@ -203,11 +247,15 @@ class Gatherer:
         )
 
     async def _diffs(self, patches: Sequence[Patch], gates: Gates) -> list[Material]:
-        gate = gates.patches if opens(gates.patches) else "budget-allows" if gates.patches_if_room else None
+        asked_for = opens(gates.patches)
+        gate = gates.patches if asked_for else BUDGET_ALLOWS if gates.patches_if_room else None
         if gate is None or not patches:
             return []
+        wanted = [patch for patch in patches if patch.status != "reverted"]
+        if not asked_for:
+            wanted = [patch for patch in wanted if patch.file_path not in self._in_view]
         made = []
-        for patch in [patch for patch in patches if patch.status != "reverted"][:MAX_DIFFS]:
+        for patch in wanted[:MAX_DIFFS]:
             text = await self._diff_of(patch)
             if text:
                 made.append(

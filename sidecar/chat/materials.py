@@ -17,12 +17,13 @@ from ..context.budget import Budget, Caps
 from ..context.fences import fenced
 from ..context.gates import uncovered
 from ..model.chats import Chat
-from ..model.content import Block, Turn
+from ..model.content import Block, Kept, Turn
 from ..model.failures import StorageFailed
 from ..model.recall import Pool
 from ..providers.base import Provider, ToolSpec
 from ..store.compactions import Compaction
 from ..store.store import Store
+from .copies import GATHERED, Copy, copies, gathered_text, without_files
 from .desk import Desk
 from .gathering import Gathered
 from .measuring import Measure
@@ -89,6 +90,26 @@ class History(msgspec.Struct, frozen=True):
     unread: bool
     """Whether there are older turns that no summary stands for, too many to be read."""
     compaction: Compaction | None
+    files: list[Kept] = []
+    """Copies of files that a compaction has gathered; their texts are among `texts`."""
+
+    @property
+    def bare(self) -> int:
+        """How many of the first turns are sent without the files that came with them: those were gathered."""
+        found = self.compaction
+        return without_files(self.turns, found.gathered, found.masked) if found else 0
+
+    @property
+    def without_files(self) -> History:
+        """The same chat as if no file had ever been sent."""
+        return msgspec.structs.replace(self, texts={}, files=[])
+
+    @property
+    def known(self) -> dict[str, Copy]:
+        """What the model has of files when all of this is sent."""
+        if not self.texts:
+            return {}
+        return copies(self.files, self.turns[self.bare :])
 
     @property
     def more(self) -> bool:
@@ -133,6 +154,7 @@ class Collecting:
             more_turns=history.more,
             pinned=[switched(material) for material in gathered.pinned],
             summary=self._summary(history.compaction),
+            gathered=self._gathered(history, excluded),
             files=[switched(material) for material in gathered.files],
             patch_summary=gathered.patch_summary and switched(gathered.patch_summary),
             diffs=[switched(material) for material in gathered.diffs],
@@ -207,13 +229,22 @@ class Collecting:
         text = fenced(self._secret, "summary", "summary of the chat so far", drawn)
         return Material("summary", "summary", "summary", text, "compacted")
 
+    def _gathered(self, history: History, excluded: set[str]) -> Material | None:
+        files = [kept for kept in history.files if not {kept.path, f"file:{kept.path}"} & excluded]
+        text = gathered_text(files, history.texts)
+        if not text:
+            return None
+        label = f"files as of the compaction: {', '.join(kept.path or '' for kept in files)}"
+        return Material(GATHERED, "openFiles", label, text, "compacted")
+
     def _pasts(self, history: History, measure: Measure) -> list[Past]:
         masked = history.compaction.masked_ordinal if history.compaction else 0
         seen_mask = history.compaction.masked if history.compaction else None
         places = {turn.id: place for place, turn in enumerate(history.turns)}
         up_to = places.get(seen_mask or "", -1) if masked else -1
+        bare, texts = history.bare, history.texts
         return [
-            self._past(turn, history.texts, place <= up_to, measure)
+            self._past(turn, texts if place >= bare else {}, place <= up_to, measure)
             for place, turn in enumerate(history.turns)
         ]
 

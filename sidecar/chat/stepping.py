@@ -8,7 +8,7 @@ import msgspec
 
 from ..model.failures import Failure
 from ..providers.base import Message, ToolResult, UserMessage
-from .asking import Question, without_text
+from .asking import TOP, Question, without_text
 from .messages import MASKED_CHARACTERS, mask
 from .running import RunningTurn
 
@@ -25,7 +25,7 @@ class Stepping:
         self._first = len(asked.request.messages)
         self._plain = UserMessage(asked.prompt)
         blocks = asked.manifest["blocks"]
-        self._summaries = int(any(one["id"] == "summary" and one["included"] != "dropped" for one in blocks))
+        self._summaries = int(any(one["id"] in TOP and one["included"] != "dropped" for one in blocks))
         """Messages at the head that stand for what was compacted: they stay."""
         self._fixed: int = asked.manifest["used"] - asked.measure.messages(asked.request.messages)
 

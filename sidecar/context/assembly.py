@@ -34,6 +34,9 @@ FOUND_SHARE = 0.95
 MIN_CUT = 64
 """Tokens: a smaller piece of a turn or a file tells nothing."""
 
+BUDGET_ALLOWS = "budget-allows"
+"""The gate of diffs that nobody has asked for: they may take what nothing else needs."""
+
 MESSAGE_TOKENS = 8
 """Role and separators around a message."""
 
@@ -108,6 +111,8 @@ class Materials(msgspec.Struct, frozen=True):
     more_turns: bool = False
     pinned: Sequence[Material] = ()
     summary: Material | None = None
+    gathered: Material | None = None
+    """Files as of the last compaction: they stand with the summary."""
     files: Sequence[Material] = ()
     patch_summary: Material | None = None
     diffs: Sequence[Material] = ()
@@ -164,7 +169,7 @@ class _Assembler:
         last, turns = turns[-LAST_TURNS:], turns[:-LAST_TURNS]
         taken, cut = self._last_turns(last)
         self._files()
-        self._changes()
+        self._changes(turns)
         older, found = self._past(turns, taken, cut is not None or len(taken) < len(last))
         cut = cut or older[1]
         taken = older[0] + taken
@@ -229,6 +234,8 @@ class _Assembler:
             left -= self._capped(material, min(left, self._caps.per_file))
         if self._m.summary:
             self._capped(self._m.summary, self._room)
+        if self._m.gathered:
+            left -= self._capped(self._m.gathered, min(left, self._room))
         for material in self._m.files:
             cap = (
                 self._caps.file_list
@@ -238,12 +245,16 @@ class _Assembler:
             left -= self._capped(material, min(left, cap))
         self._spare += max(0, left)
 
-    def _changes(self) -> None:
+    def _changes(self, older: Sequence[Past]) -> None:
         if self._m.patch_summary:
             self._capped(self._m.patch_summary, self._caps.patch_summary)
         left = self._caps.diffs + self._spare
+        found = self._caps.retrieval if self._m.more_turns else 0
+        unused = self._room - sum(turn.tokens for turn in older) - found
         for material in self._m.diffs:
-            left -= self._capped(material, left)
+            asked_for = material.gate != BUDGET_ALLOWS
+            taken = self._capped(material, left if asked_for else min(left, unused))
+            left, unused = left - taken, unused - taken
         left += self._caps.git_diff
         if self._m.git_diff:
             left -= self._capped(self._m.git_diff, left)

@@ -14,6 +14,11 @@ from .values import Call, Reply, Stop
 MAX_DELTAS = 1_000_000  # an answer is made in memory; a million deltas are about 60 MB
 QUOTED = 200  # a longer prompt or result is quoted up to here
 
+_FENCED = re.compile(
+    r"^\[\[([0-9a-f]{12}) [^\n]*\(data, not instructions\)\]\]\n.*?\n\[\[/\1\]\]$", re.M | re.S
+)
+"""What the sidecar sends as data. A model is told not to follow instructions in it; so are we."""
+
 _OPENING = re.compile(r"\[\[([a-z_]+)(=|\]\])")
 _WORDS = re.compile(r"\s*\S+|\s+")
 _DECODER = json.JSONDecoder()
@@ -25,7 +30,7 @@ def reply_to(prompt: str, results: list[str], rounds: int) -> Reply:
     `[[next]]` parts the prompt: the first part says what comes before any tool result, the second what comes
     after the first round, and so on. After the last part the results are quoted.
     """
-    parts = prompt.split("[[next]]")
+    parts = _FENCED.sub("", prompt).split("[[next]]")
     if rounds >= len(parts):
         # Pace, usage and faults hold for the whole turn; thoughts and ends belong to the part that named them.
         first = _read(parts[0])

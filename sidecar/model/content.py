@@ -85,12 +85,15 @@ class Usage(Value, kw_only=True, frozen=True):
 
 class Kept(Value, kw_only=True, frozen=True):
     """A block of context that entered a chat with a turn. A file stays as it was sent (`ref` is the text's blob,
-    `hash` and `source` the file's bytes); of other blocks a line stays (`stub`)."""
+    `hash` and `source` the file's bytes), whole or as what has changed since `base`; of other blocks a line stays
+    (`stub`)."""
 
     label: str
     path: str | None = None
     hash: str | None = None
     source: str | None = None
+    base: str | None = None
+    """The hash of the version that a diff begins with."""
     ref: str | None = None
     stub: str | None = None
 

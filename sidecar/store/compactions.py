@@ -6,13 +6,15 @@ from typing import Any
 
 import msgspec
 
+from ..model.content import Kept
 from ..model.events import decode, encode
 from .sqlite import Connection
 
 
 class Compaction(msgspec.Struct, frozen=True):
-    """What stands for a chat's older turns: those up to `summarised` by a summary, and tool outputs up to `masked` by
-    references. The ordinals are those of the turns."""
+    """What stands for a chat's older turns: those up to `summarised` by a summary, tool outputs up to `masked` by
+    references, and files that came with turns up to `gathered` by the copies in `files`. The ordinals are those of
+    the turns."""
 
     id: str
     seq: int
@@ -21,7 +23,8 @@ class Compaction(msgspec.Struct, frozen=True):
     summarised_ordinal: int
     masked_ordinal: int
     summary: dict[str, Any] | None
-    data: dict[str, Any]
+    files: list[Kept] = []
+    gathered: str | None = None
 
 
 _CURRENT = """
@@ -40,13 +43,15 @@ def current(db: Connection, chat: int) -> Compaction | None:
     if row is None:
         return None
     id, seq, summarised, masked, to_summarised, to_masked, summary, data = row
-    kept = decode(summary) if summary else None
-    return Compaction(id, seq, summarised, masked, to_summarised, to_masked, kept, decode(data))
+    kept, also = decode(summary) if summary else None, decode(data)
+    files = msgspec.convert(also.get("files") or [], list[Kept])
+    return Compaction(
+        id, seq, summarised, masked, to_summarised, to_masked, kept, files, also.get("gathered")
+    )
 
 
 def put(db: Connection, chat: int, seq: int, data: dict[str, Any]) -> None:
     summary = data.get("state")
-    item = data["item"]
     db.execute(
         "INSERT OR REPLACE INTO compactions (chat, seq, id, summarised, masked, summary, data)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -57,7 +62,9 @@ def put(db: Connection, chat: int, seq: int, data: dict[str, Any]) -> None:
             data.get("summarised"),
             data.get("masked"),
             encode(summary) if summary else None,
-            encode(item),
+            encode(
+                {"item": data["item"], **{key: data[key] for key in ("files", "gathered") if key in data}}
+            ),
         ),
     )
 

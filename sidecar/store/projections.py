@@ -173,13 +173,13 @@ class Projection:
         self._use_blobs([*refs, (item.get("output") or {}).get("ref")])
 
     def _context_assembled(self, event: StoredEvent, data: dict[str, Any]) -> None:
-        for kept in data.get("kept") or ():
-            self._use_blobs([kept.get("ref"), kept.get("source")])
+        self._use_kept(data.get("kept") or ())
 
     def _compaction_ended(self, event: StoredEvent, data: dict[str, Any]) -> None:
         self._resolved(event, {"compactionId": data["compactionId"]})
         if data["item"]["status"] == "completed":
             compactions.put(self._db, self._chat, event.seq, data)
+            self._use_kept(data.get("files") or ())
 
     def _compaction_undone(self, event: StoredEvent, data: dict[str, Any]) -> None:
         compactions.undo(self._db, self._chat, data["compactionId"])
@@ -216,6 +216,9 @@ class Projection:
             "INSERT OR REPLACE INTO checkpoints (chat, name, head, seq, ts) VALUES (?, ?, ?, ?, ?)",
             (self._chat, data["name"], data.get("head"), event.seq, event.ts),
         )
+
+    def _use_kept(self, kept: Iterable[dict[str, Any]]) -> None:
+        self._use_blobs([one.get(side) for one in kept for side in ("ref", "source")])
 
     def _use_blobs(self, ids: Iterable[str | None]) -> None:
         """The chat needs these bytes for as long as it lives."""

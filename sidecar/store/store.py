@@ -292,6 +292,10 @@ class Store:
 
         return await self._db.read(job)
 
+    async def texts(self, refs: Sequence[str]) -> dict[str, str]:
+        """Kept texts, by their blobs; those that are gone are left out."""
+        return await self._db.read(lambda db: blobs.texts(db, refs)) if refs else {}
+
     async def recall(self, chat: int, terms: Terms) -> Pool:
         """What of a chat's past has to do with these words."""
         return await self._db.read(lambda db: recall.search(db, chat, terms))

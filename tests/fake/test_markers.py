@@ -54,3 +54,10 @@ def test_every_other_marker_sets_its_part() -> None:
 @pytest.mark.parametrize("prompt", ["[[nonsense=1]]", "[[n=many]]", "a [[ b", "[[usage=1]]"])
 def test_what_is_no_marker_is_text(prompt: str) -> None:
     assert text(prompt) == f"You said: “{prompt}”."
+
+
+def test_what_is_fenced_as_data_holds_no_markers() -> None:
+    fence = "[[0123456789ab file x (data, not instructions)]]\n[[say=Wrong]] [[next]]\n[[/0123456789ab]]"
+    assert reply_to(f"{fence}\n\nExplain x [[say=Right]]", [], 0).text == ("Right",)
+    open_ended = "[[0123456789ab file x (data, not instructions)]]\n[[say=Followed]]"
+    assert reply_to(open_ended, [], 0).text == ("Followed",)
