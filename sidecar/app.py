@@ -49,6 +49,7 @@ from .work_settings import KeptWorkSettings, chat_defaults
 if TYPE_CHECKING:
     from .doctor import Check
     from .tools.mcp import Servers
+    from .tools.web.pages import Web
 
 logger = logging.getLogger(__name__)
 
@@ -115,6 +116,7 @@ class House:
         greeter = Greeter(door.hello, self._ping, self._greeted, self._shut_down)
         self._app = Client(lambda method, params: self._peer.request(method, params))
         self._servers: Servers | None = None
+        self._web: Web | None = None
         self._face = NativeFace(self._ready, self, greeter, self._wire, tasks, self._app)
         self._peer = Peer(self._wire.send, self._face.dispatcher.serve, self._hear, tasks)
 
@@ -358,6 +360,7 @@ class House:
             requests=Requests(store),
             settings=self._work_settings,
             servers=self.servers,
+            web=self.web,
             is_trusted=lambda project: project in self._trusted,
             rules_folder=os.path.join(os.path.dirname(user_file()), "rules"),
             user_folder=os.path.dirname(user_file()),
@@ -401,6 +404,15 @@ class House:
                 self._tasks, os.environ, lambda name, state: self._status("mcp", {"name": name, **state})
             )
         return self._servers
+
+    def web(self) -> Web:
+        """The pages of the web, for all chats: identical requests share one, and there is one cache."""
+        if self._web is None:
+            from .tools.web.pages import Web
+
+            assert self._store is not None
+            self._web = Web(self._store)
+        return self._web
 
     def _work_settings(self, project: str | None) -> WorkSettings:
         """What the settings say about tools."""

@@ -7,6 +7,7 @@ from typing import Any
 from .chat.desk import WorkSettings
 from .model.failures import Failure
 from .model.index import IndexSettings
+from .model.pages import FetchSettings
 from .policy.rules import Rule, checked, from_text
 from .settings import Settings
 from .workspace.open_files import Limits
@@ -49,6 +50,7 @@ def work_settings(settings: Settings) -> WorkSettings:
         claude_hooks=settings.hooks.claude_settings,
         hook_paths=settings.hooks.paths,
         index=index_settings(settings),
+        fetch=_fetch(settings),
     )
 
 
@@ -81,6 +83,17 @@ def chat_defaults(settings: Settings) -> dict[str, Any]:
         },
         "outputReserve": context.output_reserve or None,
     }
+
+
+def _fetch(settings: Settings) -> FetchSettings:
+    fetch = settings.fetch
+    return FetchSettings(
+        enabled=fetch.enabled,
+        cache_enabled=fetch.cache_enabled,
+        cache_ttl=fetch.cache_ttl,
+        cache_max_bytes=fetch.cache_max_bytes,
+        allow_private=fetch.allow_private,
+    )
 
 
 def _rules(settings: Settings) -> tuple[Rule, ...]:

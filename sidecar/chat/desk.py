@@ -17,6 +17,7 @@ from ..model.content import Item, Turn
 from ..model.events import NewEvent
 from ..model.failures import Failure, Refused
 from ..model.index import IndexSettings
+from ..model.pages import FetchSettings
 from ..providers.base import ToolCall, ToolSpec
 from ..store.store import Store
 from ..tools.base import Tool
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ..policy.rules import Rule
     from ..tools.builtin import SandboxMode
     from ..tools.mcp import ServerConfig, Servers
+    from ..tools.web.pages import Web
     from .hooking import Hooking
 
 MCP_WAIT_S = 3.0
@@ -71,6 +73,7 @@ class WorkSettings(msgspec.Struct, frozen=True):
     """Whether hooks of Claude Code's own settings files run."""
     hook_paths: Sequence[str] = ()
     index: IndexSettings = IndexSettings()
+    fetch: FetchSettings = FetchSettings()
 
 
 class Workshop(msgspec.Struct, frozen=True):
@@ -81,6 +84,7 @@ class Workshop(msgspec.Struct, frozen=True):
     requests: Requests
     settings: Callable[[str | None], WorkSettings]
     servers: Callable[[], Servers]
+    web: Callable[[], Web]
     is_trusted: Callable[[str], bool]
     rules_folder: str | None
     """Where the user's own instruction rules are."""
@@ -261,7 +265,12 @@ def ours(workshop: Workshop, settings: WorkSettings, extra_folders: Sequence[str
     """The tools that come with the program."""
     from ..tools.builtin import builtin
 
-    return builtin(settings.sandbox, extra_folders, [workshop.store.data_dir])
+    tools = builtin(settings.sandbox, extra_folders, [workshop.store.data_dir])
+    if settings.fetch.enabled:
+        from ..tools.fetch_url import FetchUrl
+
+        tools.append(FetchUrl(workshop.web, settings.fetch))
+    return tools
 
 
 def _app_tool(offered: Offered) -> Tool:

@@ -17,8 +17,8 @@ from ..policy.hooks import Verdict as HookVerdict
 from ..policy.hooks.naming import names_of
 from ..policy.hooks.payloads import ToolUse
 from ..providers.base import ToolCall
-from ..tools.base import Answer, Edit, Library, Need, Outcome, Tool, Wrong
-from ..tools.toolbox import Before, Verdict
+from ..tools.base import Answer, Edit, Library, Need, Outcome, Tool, Verdict, Wrong
+from ..tools.toolbox import Before
 from ..workspace.paths import Workspace
 from . import edits as editing
 from . import hook_words

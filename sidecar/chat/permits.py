@@ -21,8 +21,7 @@ from ..policy.denials import denial
 from ..policy.rules import Rule
 from ..store.store import Store
 from ..store.work import RuleRow
-from ..tools.base import Need
-from ..tools.toolbox import Verdict
+from ..tools.base import Need, Verdict
 from .apps import App
 from .requests import Requests, Waiting
 from .running import RunningTurn, new_id, now
@@ -188,6 +187,7 @@ def _subject(need: Need) -> Subject:
         paths=tuple(edit.path for edit in need.edits),
         folder=need.folder,
         reads_only=need.reads_only,
+        after=need.after,
     )
 
 

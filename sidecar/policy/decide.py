@@ -30,7 +30,8 @@ class Subject(msgspec.Struct, frozen=True):
     """What a call wants to do: a path, command line, address or `server/tool` (`text`).
 
     `paths` are all files of an edit, else `text` is the one. `folder` is where a command would run, relative to the
-    project. `reads_only` is a foreign tool's own word that it changes nothing.
+    project. `reads_only` is a foreign tool's own word that it changes nothing. `after` is the address that leave was
+    given for in this call, and which redirects to this one.
     """
 
     kind: Leave
@@ -38,6 +39,7 @@ class Subject(msgspec.Struct, frozen=True):
     paths: tuple[str, ...] = ()
     folder: str | None = None
     reads_only: bool = False
+    after: str | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -274,6 +276,8 @@ def _by_mode(subject: Subject, parsed: Parsed | None, mode: str, folders: Sequen
     if subject.kind == "read":
         reason = next(filter(None, map(secret, subject.files)), None)
         return _policy("ask", reason) if reason else _policy("allow", "reading needs no leave")
+    if subject.kind == "fetch" and subject.after and matching.same_place(subject.after, subject.text):
+        return _policy("allow", "it is on the host that leave was given for")
     if subject.kind == "app-tool" and subject.reads_only:
         return _policy("allow", "the app's tool only reads")
     if subject.kind == "edit" and mode == "accept-edits":

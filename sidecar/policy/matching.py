@@ -110,6 +110,16 @@ def address(url: str) -> Address | None:
     return Address(parts.scheme, host, None if port == PORTS[parts.scheme] else port, rest)
 
 
+def same_place(one: str, other: str) -> bool:
+    """Whether two addresses are of the same host and port; http may become https of the same host."""
+    first, second = address(one), address(other)
+    if first is None or second is None:
+        return False
+    if (first.scheme, second.scheme) == ("http", "https") and first.port is None:
+        return first.place == second.place
+    return (first.scheme, first.place) == (second.scheme, second.place)
+
+
 def fetch_narrow(pattern: str, url: str) -> bool:
     found = address(url)
     if found is None or ".." in re.split(r"[/?&\\]", unquote(unquote(found.rest))):

@@ -6,6 +6,7 @@ from __future__ import annotations
 from .hook_keys import HOOKS
 from .index_keys import INDEX
 from .key import Key, is_plain
+from .web_keys import FETCH
 from .window_keys import COMPACTION, CONTEXT, RULES
 
 MEMORY = ":memory:"
@@ -23,6 +24,7 @@ TABLES = (
     "rules",
     "hooks",
     "index",
+    "fetch",
     "log",
     "store",
 )
@@ -203,6 +205,7 @@ KEYS: dict[str, Key] = {
         *RULES,
         *HOOKS,
         *INDEX,
+        *FETCH,
         Key(
             "log.level",
             "text",

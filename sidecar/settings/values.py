@@ -177,6 +177,18 @@ class Hooks(Group):
     paths: tuple[str, ...]
 
 
+class Fetch(Group):
+    """Fetching pages of the web, and the cache of them."""
+
+    __slots__ = ("allow_private", "cache_enabled", "cache_max_bytes", "cache_ttl", "enabled")
+    prefix = "fetch."
+    enabled: bool
+    cache_enabled: bool
+    cache_ttl: float
+    cache_max_bytes: int
+    allow_private: tuple[str, ...]
+
+
 class Log(Group):
     __slots__ = ("file", "level")
     prefix = "log."
@@ -202,6 +214,7 @@ GROUPS = (
     Rules,
     Hooks,
     Index,
+    Fetch,
     Log,
     Store,
 )
@@ -221,6 +234,7 @@ class Settings(Group):
         "compaction",
         "context",
         "engine",
+        "fetch",
         "hooks",
         "index",
         "log",
@@ -256,6 +270,7 @@ class Settings(Group):
     rules: Rules
     hooks: Hooks
     index: Index
+    fetch: Fetch
     log: Log
     store: Store
     providers: Mapping[str, Mapping[str, Any]]

@@ -16,8 +16,10 @@ from ..model.chats import Chat, ChatKey, Hit, Lease, Page, ProcessIdentity, Prom
 from ..model.content import Turn
 from ..model.events import NewEvent, StoredEvent
 from ..model.failures import Failure, Refused, StorageFailed
+from ..model.pages import Page as WebPage
+from ..model.pages import PageFigures
 from ..model.recall import Pool, Terms
-from . import blobs, chats, compactions, journal, leases, opening, recall, turns, work
+from . import blobs, chats, compactions, journal, leases, opening, pages, recall, turns, work
 from .blobs import BlobInfo
 from .compactions import Compaction
 from .database import Database
@@ -392,6 +394,26 @@ class Store:
 
     async def tool_uses(self, chat: int | None) -> dict[str, int]:
         return await self._db.read(lambda db: work.tool_uses(db, chat))
+
+    async def web_page(self, key: str) -> WebPage | None:
+        return await self._db.read(lambda db: pages.find(db, key))
+
+    async def count_web_page(self, outcome: pages.Outcome, key: str) -> None:
+        await self._db.write(lambda db: pages.count(db, outcome, key, _now()))
+
+    async def put_web_page(self, key: str, page: WebPage, max_bytes: int) -> None:
+        await self._db.write(lambda db: pages.put(db, key, page, max_bytes, _now()))
+
+    async def remove_web_page(self, key: str) -> None:
+        await self._db.write(lambda db: pages.remove(db, key))
+
+    async def clear_web_pages(self) -> int:
+        """Empty the cache of fetched pages, its figures included; how many there were."""
+        return await self._db.write(pages.clear)
+
+    async def web_figures(self) -> PageFigures:
+        """What the cache of fetched pages holds, and how it served."""
+        return await self._db.read(pages.figures)
 
     async def trust(self, path: str, trusted: bool) -> None:
         query = "INSERT OR REPLACE INTO projects (path, trusted, changed_at) VALUES (?, ?, ?)"

@@ -39,7 +39,7 @@ class Need(msgspec.Struct, frozen=True):
     """What a call wants to do: the path, command line, address or tool (`subject`), and the edits it has planned.
 
     `folder` is where a command would run, relative to the project. `reads_only` is said of a foreign tool that
-    claims to change nothing.
+    claims to change nothing. `after` is the address that this call was given leave for, and which led to this one.
     """
 
     kind: Leave
@@ -47,6 +47,15 @@ class Need(msgspec.Struct, frozen=True):
     edits: tuple[Edit, ...] = ()
     folder: str | None = None
     reads_only: bool = False
+    after: str | None = None
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Whether a call may be carried out; `words` tell the model why not, or what the user adds."""
+
+    allowed: bool
+    words: str = ""
+    denial: dict[str, str] | None = None
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -125,6 +134,10 @@ class Hands(Protocol):
     @property
     def call_key(self) -> str:
         """Names this call, in no other chat or turn; children carry it, so that none outlives it unnoticed."""
+
+    async def leave(self, need: Need) -> Verdict:
+        """Leave to do it, by rule or by a person. What a call planned is asked for around it; this is for what turns
+        up on the way."""
 
     def seen(self, path: str) -> str | None:
         """The sha256 of the file's bytes as the model last saw them; None when it has not."""

@@ -14,7 +14,7 @@ import msgspec
 
 from ..model.failures import Failure
 from ..providers.base import ToolCall, ToolSpec
-from .base import Edit, Hands, Need, Outcome, Ready, Tool, Wrong
+from .base import Edit, Hands, Outcome, Ready, Tool, Wrong
 
 logger = logging.getLogger(__name__)
 
@@ -25,14 +25,6 @@ TAIL_CHARACTERS = 4 * 1024
 """Of that, the end: a command's last lines say how it went."""
 
 _KINDS = {"read": 0, "search": 1, "edit": 2, "execute": 3}
-
-
-class Verdict(msgspec.Struct, frozen=True):
-    """Whether a call may be carried out; `words` tell the model why not, or what the user adds."""
-
-    allowed: bool
-    words: str = ""
-    denial: dict[str, str] | None = None
 
 
 class Before(msgspec.Struct, frozen=True):
@@ -52,9 +44,6 @@ class Clerk(Hands, Protocol):
 
     async def after(self, outcome: Outcome) -> Outcome:
         """The outcome of a call that was carried out, with what hooks have to say to it."""
-
-    async def leave(self, need: Need) -> Verdict:
-        """Leave to do it, by rule or by a person."""
 
     async def carry_out(self, edits: Sequence[Edit]) -> None:
         """Write the edits: all or none, each only over the bytes that it was planned for."""

@@ -6,6 +6,7 @@ import pytest
 
 from sidecar.chat.desk import WorkSettings
 from sidecar.model.failures import Failure
+from sidecar.model.pages import FetchSettings
 from sidecar.policy.rules import Rule
 from sidecar.settings import load
 from sidecar.work_settings import KeptWorkSettings, work_settings
@@ -24,6 +25,7 @@ mcp.notes = {command = "npx"}
 context = {rules = 900}
 compaction = {target = 0.25, keep_turns = 5}
 rules = {enabled = false, paths = ["team.md"]}
+fetch = {enabled = false, cache_enabled = false, cache_ttl = 9, cache_max_bytes = 77, allow_private = ["*.lan"]}
 """
 
 
@@ -55,6 +57,7 @@ def test_every_setting_arrives(places: Places) -> None:
         max_rule_tokens=900,
         compaction_target=0.25,
         keep_turns=5,
+        fetch=FetchSettings(False, False, 9, 77, ("*.lan",)),
     )
 
 

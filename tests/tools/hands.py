@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import anyio.to_thread
 
-from sidecar.tools.base import Answer, Edit, Library, Outcome, Tool, Wrong
+from sidecar.tools.base import Answer, Edit, Library, Need, Outcome, Tool, Verdict, Wrong
 from sidecar.workspace.paths import Workspace
 
 T = TypeVar("T")
@@ -20,7 +20,8 @@ T = TypeVar("T")
 
 class OpenHands:
     """`answers` are given to `ask` one after the other, then None: nobody can be asked. `unsaved_texts` and
-    `seen_hashes` go by the path as the workspace shows it; `app_outcomes` are the app's answers by tool."""
+    `seen_hashes` go by the path as the workspace shows it; `app_outcomes` are the app's answers by tool. Leave on the
+    way is given as `verdicts` say, then always."""
 
     def __init__(self, workspace: Workspace, call_key: str = "test-call") -> None:
         self._workspace = workspace
@@ -33,6 +34,8 @@ class OpenHands:
         self.shown: list[str] = []
         self.planned: list[list[dict[str, Any]]] = []
         self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.needs: list[Need] = []
+        self.verdicts: list[Verdict] = []
 
     @property
     def workspace(self) -> Workspace:
@@ -45,6 +48,10 @@ class OpenHands:
     @property
     def call_key(self) -> str:
         return self._call_key
+
+    async def leave(self, need: Need) -> Verdict:
+        self.needs.append(need)
+        return self.verdicts.pop(0) if self.verdicts else Verdict(True)
 
     def seen(self, path: str) -> str | None:
         return self.seen_hashes.get(path)

@@ -92,5 +92,6 @@ def checked_tools(tools: Sequence[m.OfferedTool]) -> list[Offered]:
 
 def _ours() -> list[str]:
     from ...tools.builtin import builtin
+    from ...tools.fetch_url import FetchUrl
 
-    return [tool.spec.name for tool in builtin("off", (), ())]
+    return [tool.spec.name for tool in builtin("off", (), ())] + [FetchUrl.spec.name]

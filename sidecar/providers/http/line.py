@@ -254,7 +254,7 @@ class Reading:
         """The body's bytes that have come since the last time."""
         bodies, self.answer.bodies = self.answer.bodies, []
         data = b"".join(bodies)
-        if not data or self.answer.headers.get("content-encoding", "identity") not in PACKED:
+        if not data or self.answer.headers.get("content-encoding", "identity").lower() not in PACKED:
             return data
         # Asked for identity, and yet. What expands without measure is no answer.
         self._unpacker = self._unpacker or zlib.decompressobj(zlib.MAX_WBITS | 32)
@@ -264,21 +264,29 @@ class Reading:
         return unpacked
 
 
-async def connect(base_url: str, proxy: Proxy | None, secure: ssl.SSLContext | None) -> Line:
-    """A new connection to where `base_url` lies, through the proxy if there is one."""
+async def connect(
+    base_url: str, proxy: Proxy | None, secure: ssl.SSLContext | None, address: str | None = None
+) -> Line:
+    """A new connection to where `base_url` lies, through the proxy if there is one.
+
+    With an `address` it is to that very one: nobody resolves the name again, neither this machine nor the proxy, which
+    is asked for a tunnel to it. The certificate must bear the name all the same, and the request names it.
+    """
     parts = urlsplit(base_url)
     host = parts.hostname or ""
     port = parts.port or (443 if secure else 80)
     spelled = f"[{host}]" if ":" in host else host
     place = f"{spelled}:{parts.port}" if parts.port else spelled
+    target = (f"[{address}]" if ":" in address else address) if address else spelled
+    tunnelled = proxy is not None and (secure is not None or address is not None)
     try:
         with anyio.fail_after(CONNECT_S):
             stream: ByteStream = await anyio.connect_tcp(
-                proxy.host if proxy else host, proxy.port if proxy else port
+                proxy.host if proxy else address or host, proxy.port if proxy else port
             )
             try:
-                if proxy and secure:
-                    await _tunnel(stream, f"{spelled}:{port}", proxy)
+                if proxy and tunnelled:
+                    await _tunnel(stream, f"{target}:{port}", proxy)
                 if secure:
                     stream = await _wrapped(stream, host, secure)
             except BaseException:
@@ -291,7 +299,7 @@ async def connect(base_url: str, proxy: Proxy | None, secure: ssl.SSLContext | N
         raise Unreachable(_why(place, error)) from error
     except (anyio.BrokenResourceError, anyio.EndOfStream) as error:
         raise Unreachable(f"{place} closed the connection") from error
-    plain_proxy = proxy if not secure else None
+    plain_proxy = proxy if not tunnelled else None
     extra = (
         {"proxy-authorization": plain_proxy.authorization}
         if plain_proxy and plain_proxy.authorization

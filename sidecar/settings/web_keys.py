@@ -1,0 +1,83 @@
+"""The settings about fetching pages of the web. They are part of the table in `keys`."""
+
+from __future__ import annotations
+
+from .key import Key, is_plain
+
+_KIB = 1024
+_MIB = 1024 * _KIB
+
+
+def is_place(text: str) -> bool:
+    """Whether it names a host, an address or a network: `localhost:8080`, `*.lan`, `192.168.1.7`, `10.0.0.0/8`."""
+    return is_plain(text) and place(text) is not None
+
+
+def place(text: str) -> tuple[str, int | None] | None:
+    """The host, address or network of an entry, in one spelling, and its port; None when it is none."""
+    import ipaddress
+
+    host, port = text, ""
+    if text.count(":") == 1 or (text.startswith("[") and "]:" in text):
+        host, _, port = text.rpartition(":")
+        if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+            return None
+    number = int(port) if port else None
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if "%" in host:
+        return None  # an address of one interface is never asked
+    try:
+        return str(ipaddress.ip_network(host)), number
+    except ValueError:
+        name = host.lower().removeprefix("*.").removesuffix(".")
+    labels = name.split(".")
+    if labels[-1].isdigit() or not all(map(_is_label, labels)):
+        return None
+    return ("*." if host.startswith("*.") else "") + name, number
+
+
+def _is_label(label: str) -> bool:
+    return 0 < len(label) < 64 and label.isascii() and label.replace("-", "").replace("_", "").isalnum()
+
+
+FETCH = (
+    Key(
+        "fetch.enabled",
+        "flag",
+        True,
+        "Whether the model has `fetch_url`, to read pages of the web.",
+        project="trusted",
+    ),
+    Key(
+        "fetch.cache_enabled",
+        "flag",
+        True,
+        "Whether fetched pages are kept for the next time.",
+        project="trusted",
+    ),
+    Key(
+        "fetch.cache_ttl",
+        "seconds",
+        3600.0,
+        "How long a kept page counts as fresh, at most; less when its server says so.",
+        high=30 * 24 * 60 * 60,
+        project="trusted",
+    ),
+    Key(
+        "fetch.cache_max_bytes",
+        "integer",
+        256 * _MIB,
+        "Room for kept pages; those not asked for longest go first.",
+        high=64 * _KIB * _MIB,
+        project="never",
+    ),
+    Key(
+        "fetch.allow_private",
+        "texts",
+        (),
+        "Hosts and addresses of this machine and its networks that may be fetched from, besides public ones.",
+        project="trusted",
+        words='a list of hosts, addresses or networks, such as ["localhost:3000", "*.lan", "192.168.1.0/24"]',
+        each=is_place,
+    ),
+)
