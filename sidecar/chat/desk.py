@@ -30,8 +30,8 @@ from .running import RunningTurn, now
 
 if TYPE_CHECKING:
     from ..policy.rules import Rule
-    from ..tools.builtin import SandboxMode
     from ..tools.mcp import ServerConfig, Servers
+    from ..tools.runner import SandboxMode
     from ..tools.web.pages import Web
     from .hooking import Hooking
 
@@ -210,7 +210,7 @@ class Desk:
         """All that there are: ours in a project, the app's, and those of MCP servers that answer in time."""
         tools: list[Tool] = []
         if self._owner.chat.project_path:
-            tools += ours(self.workshop, self.settings, self._owner.config.get("extraFolders") or ())
+            tools += await ours(self.workshop, self.settings, self._owner.config.get("extraFolders") or ())
         tools += [_app_tool(offered) for offered in self.workshop.app.tools]
         servers = self.mcp_servers()
         if servers:
@@ -248,11 +248,12 @@ class Desk:
         )
         if not open_items:
             return []
-        from ..system import children
+        from ..system import children, scratch
         from . import edits
 
         keys = [call_key(self.chat, item) for item in open_items]
         await anyio.to_thread.run_sync(children.reap, keys)
+        await anyio.to_thread.run_sync(scratch.remove_all, keys)
         try:
             workspace = self.workspace()
         except Failure:
@@ -261,10 +262,13 @@ class Desk:
         return await edits.settle(workspace, open_items, known)
 
 
-def ours(workshop: Workshop, settings: WorkSettings, extra_folders: Sequence[str] = ()) -> list[Tool]:
+async def ours(workshop: Workshop, settings: WorkSettings, extra_folders: Sequence[str] = ()) -> list[Tool]:
     """The tools that come with the program."""
+    from ..tools import runtimes
     from ..tools.builtin import builtin
 
+    if not runtimes.is_known():
+        await anyio.to_thread.run_sync(runtimes.installed)
     tools = builtin(settings.sandbox, extra_folders, [workshop.store.data_dir])
     if settings.fetch.enabled:
         from ..tools.fetch_url import FetchUrl

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 import anyio
@@ -46,6 +46,7 @@ class CallHands:
         self._item = turn.item_of(call)
         self._changes: list[Change] = []
         self._hook: HookWord | None = None
+        self._refused: dict[int, str] = {}
         self._workspace: Workspace | None = None
 
     @property
@@ -63,6 +64,10 @@ class CallHands:
     @property
     def call_key(self) -> str:
         return call_key(self._desk.chat, self._item)
+
+    @property
+    def refused(self) -> Mapping[int, str]:
+        return self._refused
 
     def seen(self, path: str) -> str | None:
         return self._desk.seen(self.workspace, path)
@@ -168,7 +173,15 @@ class CallHands:
             hook=self._hook,
         )
         permits = Permits(self._shop.store, self._shop.app, self._shop.requests)
-        return await permits.leave(ground, self._turn, self._item, need, self._changes)
+        verdicts = await permits.leave(ground, self._turn, self._item, need, self._changes)
+        if not need.parts:
+            return verdicts[0]
+        self._refused = {at: verdict.words for at, verdict in enumerate(verdicts) if not verdict.allowed}
+        allowed = [verdict for verdict in verdicts if verdict.allowed]
+        if allowed and not self._turn.stopped():
+            return Verdict(True, "\n".join(dict.fromkeys(filter(None, (one.words for one in allowed)))))
+        words = "\n".join(dict.fromkeys(self._refused.values()))
+        return Verdict(False, words, next((one.denial for one in verdicts if not one.allowed), None))
 
     async def carry_out(self, edits: Sequence[Edit]) -> None:
         """Journal what is about to be written, write it, and enter it into the ledger."""

@@ -43,7 +43,7 @@ async def tools(chats: Chats, address: Address) -> Inventory:
     """The tools of a chat that exists; without one, those that a chat of the project would have."""
     found = await chats.find(address)
     if found is None or found.deleted:
-        return Inventory(_in_general(chats, await chats.store.tool_uses(None)), _servers(chats, None))
+        return Inventory(await _in_general(chats, await chats.store.tool_uses(None)), _servers(chats, None))
     session = await chats.known(address)
     calls = await chats.store.tool_uses(session.chat.id)
     enabled = {spec.name for spec in (await session.desk.toolbox()).specs}
@@ -54,8 +54,8 @@ async def tools(chats: Chats, address: Address) -> Inventory:
     return Inventory(entries, _servers(chats, session.desk))
 
 
-def _in_general(chats: Chats, calls: dict[str, int]) -> list[ToolEntry]:
-    tools = ours(chats.workshop, chats.workshop.settings(None))
+async def _in_general(chats: Chats, calls: dict[str, int]) -> list[ToolEntry]:
+    tools = await ours(chats.workshop, chats.workshop.settings(None))
     return [_entry(tool, True, calls.get(tool.spec.name, 0), chats) for tool in tools]
 
 

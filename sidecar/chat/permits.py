@@ -28,6 +28,9 @@ from .running import RunningTurn, new_id, now
 
 logger = logging.getLogger(__name__)
 
+MAX_REASON = 300
+"""Characters of why is asked: one sentence of a rule or two."""
+
 DECISIONS = ("allow_once", "allow_chat", "allow_always", "deny_once", "deny_always")
 
 _LABELS = {
@@ -73,18 +76,27 @@ class Permits:
 
     async def leave(
         self, ground: Ground, turn: RunningTurn, item: Item, need: Need, changes: Sequence[Change]
-    ) -> Verdict:
-        """Whether the call may be carried out; waits for a person where only one can say."""
-        subject = _subject(need)
+    ) -> list[Verdict]:
+        """Whether the call may be carried out, or each part of it; waits for a person where only one can say."""
         rules = [*ground.file_rules, *map(rule_of, await self._store.rules(ground.chat, ground.project))]
-        decision = safe_decide(subject, ground.mode, rules, ground.folders, ground.hook)
-        case = _Case(ground, turn, item, subject, decision, changes)
+        cases = [
+            _Case(ground, turn, item, subject, _decided(ground, rules, subject), changes)
+            for subject in _subjects(need)
+        ]
+        known = [await self._known(case) for case in cases]
+        asking = [case for case, verdict in zip(cases, known, strict=True) if verdict is None]
+        answer = await self._ask(_together(asking, need)) if asking else Verdict(True)
+        return [verdict or answer for verdict in known]
+
+    async def _known(self, case: _Case) -> Verdict | None:
+        """The verdict for which nobody is asked; None when somebody must be."""
+        decision = case.decision
         if decision.effect == "allow":
-            if need.kind != "read" or decision.by == "rule":
-                await turn.note_permission(_audit(case))
+            if case.subject.kind != "read" or decision.by == "rule":
+                await case.turn.note_permission(_audit(case))
             return Verdict(True)
         if decision.effect == "ask" and self._app.can("permissions"):
-            return await self._ask(case)
+            return None
         denied = _denial(decision)
         await self._deny_at_once(case, denied)
         if decision.effect == "deny":
@@ -180,15 +192,36 @@ def _rows(standing: Suggestion, scope: str) -> list[RuleRow]:
     ]
 
 
-def _subject(need: Need) -> Subject:
-    return Subject(
+def _decided(ground: Ground, rules: Sequence[Rule], subject: Subject) -> Decision:
+    return safe_decide(subject, ground.mode, rules, ground.folders, ground.hook)
+
+
+def _subjects(need: Need) -> list[Subject]:
+    """What is decided by itself: each part of a need, or all of it."""
+    whole = Subject(
         kind=need.kind,
         text=need.subject,
         paths=tuple(edit.path for edit in need.edits),
         folder=need.folder,
         reads_only=need.reads_only,
         after=need.after,
+        language=need.language,
     )
+    return [msgspec.structs.replace(whole, text=command) for _, command in need.parts] or [whole]
+
+
+def _together(cases: Sequence[_Case], need: Need) -> _Case:
+    """One question for all that must be asked; a rule that asks for one of them speaks in it."""
+    if len(cases) == 1:
+        return cases[0]
+    commands = tuple(case.subject.text for case in cases)
+    shown = "\n".join(f"# {label}\n{command}" for label, command in need.parts if command in commands)
+    subject = msgspec.structs.replace(cases[0].subject, text=shown, commands=commands)
+    decisions = [case.decision for case in cases]
+    first = next((decision for decision in decisions if decision.rule), decisions[0])
+    reason = "; ".join(dict.fromkeys(decision.reason for decision in decisions))[:MAX_REASON]
+    decision = msgspec.structs.replace(first, reason=reason)
+    return msgspec.structs.replace(cases[0], subject=subject, decision=decision)
 
 
 def _request(case: _Case) -> dict[str, Any]:

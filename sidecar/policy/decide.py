@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from . import matching
+from . import code, matching
 from .commands import Parsed, Simple, parse, too_long
 from .programs import only_reads, program
 from .protected import normal, protected, secret
@@ -29,9 +29,10 @@ MAX_SUGGESTED = 20
 class Subject(msgspec.Struct, frozen=True):
     """What a call wants to do: a path, command line, address or `server/tool` (`text`).
 
-    `paths` are all files of an edit, else `text` is the one. `folder` is where a command would run, relative to the
-    project. `reads_only` is a foreign tool's own word that it changes nothing. `after` is the address that leave was
-    given for in this call, and which redirects to this one.
+    `paths` are all files of an edit, else `text` is the one; `commands` likewise of several command lines that one
+    answer is asked for. `folder` is where a command would run, relative to the project. `reads_only` is a foreign
+    tool's own word that it changes nothing. `after` is the address that leave was given for in this call, and which
+    redirects to this one. `language` says that `text` is code, under its heading (`code.subject`).
     """
 
     kind: Leave
@@ -40,6 +41,8 @@ class Subject(msgspec.Struct, frozen=True):
     folder: str | None = None
     reads_only: bool = False
     after: str | None = None
+    language: str | None = None
+    commands: tuple[str, ...] = ()
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -84,13 +87,13 @@ def decide(
     hook: HookWord | None = None,
 ) -> Decision:
     """`folders` are the further ones that belong to the project, absolute; accept-edits holds in them too."""
-    parsed = parse(subject.text) if subject.kind == "run" else None
+    parsed = _parsed(subject)
     denying = _stopping("deny", subject, parsed, rules)
     if denying:
         return _by_rule(denying)
     if mode == "read-only" and subject.kind in ("edit", "run", "fetch"):
         return _policy("deny", "the chat is read-only")
-    reason = _protection(subject, parsed)
+    reason = _protection(subject, parsed) or _doubtful(subject, rules)
     if reason:
         return _policy("ask", reason)
     asking = _stopping("ask", subject, parsed, rules)
@@ -128,15 +131,26 @@ def suggestions(subject: Subject) -> tuple[Suggestion, ...]:
     if not patterns:
         return ()
     folder = normal(subject.folder or ".") if subject.kind == "run" else None
-    parsed = parse(subject.text) if subject.kind == "run" else None
     deny = Suggestion("deny_always", "project", "deny", subject.kind, patterns)
-    if _protection(subject, parsed):
+    if any(_protection(each, _parsed(each)) for each in _each(subject)):
         return (deny,)
     return (
         Suggestion("allow_chat", "chat", "allow", subject.kind, patterns, folder),
         Suggestion("allow_always", "project", "allow", subject.kind, patterns, folder),
         deny,
     )
+
+
+def _each(subject: Subject) -> list[Subject]:
+    """A subject for each of its commands."""
+    if not subject.commands:
+        return [subject]
+    return [msgspec.structs.replace(subject, text=text, commands=()) for text in subject.commands]
+
+
+def _parsed(subject: Subject) -> Parsed | None:
+    """The command line; None for what is none."""
+    return parse(subject.text) if subject.kind == "run" and subject.language is None else None
 
 
 def _stopping(effect: Effect, subject: Subject, parsed: Parsed | None, rules: Sequence[Rule]) -> Rule | None:
@@ -154,6 +168,8 @@ def _stops(rule: Rule, subject: Subject, parsed: Parsed | None) -> bool:
         return False
     if subject.kind in ("read", "edit"):
         return any(_path_stops(rule, path) for path in subject.files)
+    if subject.language is not None:
+        return code.stops(rule, subject.language, code.body(subject.text))
     if rule.exact is not None:
         return rule.exact.split() == subject.text.split()
     if parsed is not None:
@@ -173,10 +189,12 @@ def _protection(subject: Subject, parsed: Parsed | None) -> str | None:
     """Why this asks whatever the rules and the mode."""
     if subject.kind == "edit":
         return next(filter(None, map(protected, subject.files)), None)
-    if parsed is None:
+    if subject.kind != "run":
         return None
     if too_long(subject.text):
         return "the command line is too long to look through"
+    if parsed is None:
+        return _named(code.words(code.body(subject.text)), protected)
     if not parsed.commands:
         words = [word for words in matching.loose_words(subject.text) for word in words]
         return _named([subject.folder or "", *words], protected)
@@ -186,6 +204,16 @@ def _protection(subject: Subject, parsed: Parsed | None) -> str | None:
     named = [word for simple in parsed.commands if not only_reads(simple.argv) for word in simple.argv[1:]]
     written = _redirected(subject, parsed, "write")
     return _named([*written, *named, *(posixpath.join(here, word) for word in [*written, *named])], protected)
+
+
+def _doubtful(subject: Subject, rules: Sequence[Rule]) -> str | None:
+    """Why code asks that may do what a rule stops commands from."""
+    if subject.language is None:
+        return None
+    text = code.body(subject.text)
+    stopping = (rule for rule in rules if rule.kind == "run" and rule.effect != "allow")
+    found = next((rule for rule in stopping if code.may_run(rule, text)), None)
+    return f"the code may do what a rule stops: {to_text(found.kind, found.pattern)}"[:300] if found else None
 
 
 def _redirected(subject: Subject, parsed: Parsed, wanted: Literal["read", "write"]) -> list[str]:
@@ -212,7 +240,9 @@ def _named(words: Iterable[str], check: Callable[[str], str | None]) -> str | No
 def _allowing(subject: Subject, parsed: Parsed | None, rules: Sequence[Rule]) -> Rule | None:
     """The rule that allows the whole subject; where several had to, the first of them."""
     allow = [rule for rule in rules if rule.effect == "allow" and rule.kind in ("*", subject.kind)]
-    if parsed is not None:
+    if subject.kind == "run":
+        # The same text is one thing as a command line and another as code.
+        allow = [rule for rule in allow if code.speaks_of_code(rule) == (parsed is None)]
         exact = (rule for rule in allow if rule.exact == subject.text and _same_folder(rule, subject))
         return next(exact, None) or _all_allowed(subject, parsed, allow, rules)
     if subject.kind in ("read", "edit"):
@@ -239,11 +269,10 @@ def _other_allowed(rule: Rule, subject: Subject) -> bool:
 
 
 def _all_allowed(
-    subject: Subject, parsed: Parsed, allow: Sequence[Rule], rules: Sequence[Rule]
+    subject: Subject, parsed: Parsed | None, allow: Sequence[Rule], rules: Sequence[Rule]
 ) -> Rule | None:
-    """Every command of the line needs a rule that speaks for it, and none may write a file besides."""
-    if not parsed.commands or any(simple.written for simple in parsed.commands):
-        return None
+    """Every command of the line needs a rule that speaks for it, and none may write a file besides. Code needs one for
+    its language, and may not name what is kept back."""
     kept = [rule for rule in rules if rule.kind == "read" and rule.effect != "allow"]
 
     def kept_back(path: str) -> str | None:
@@ -252,13 +281,18 @@ def _all_allowed(
             (rule.pattern for rule in kept if path and _path_stops(rule, whole)), None
         )
 
+    if parsed is None:
+        found = next((rule for rule in allow if code.allows(rule, subject.language or "")), None)
+        return found if _named(code.words(code.body(subject.text)), kept_back) is None else None
+    if not parsed.commands or any(simple.written for simple in parsed.commands):
+        return None
     if any(map(kept_back, _redirected(subject, parsed, "read"))):
         return None
-    found = [
+    each = [
         next((rule for rule in allow if _speaks_for(rule, simple, kept_back)), None)
         for simple in parsed.commands
     ]
-    return found[0] if all(found) else None
+    return each[0] if all(each) else None
 
 
 def _speaks_for(rule: Rule, simple: Simple, kept_back: Callable[[str], str | None]) -> bool:
@@ -319,6 +353,8 @@ def _suggested(subject: Subject) -> tuple[str, ...]:
         return (found.place,) if found else ()
     if subject.kind in ("read", "edit"):
         patterns = tuple(f"={normal(path)}" for path in subject.files)
+    elif subject.commands:
+        patterns = tuple(dict.fromkeys(f"={command}" for command in subject.commands))
     elif subject.kind == "run" or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", subject.text):
         patterns = (f"={subject.text}",)
     else:

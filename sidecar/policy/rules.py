@@ -8,7 +8,8 @@ Patterns, by kind:
     read, edit      a glob relative to the project, as in .gitignore: `*.md` by name at any depth, `src/**` beneath
                     a folder, `docs/` in a folder of that name anywhere, `./x` only at the top, `/srv/x` outside the
                     project. `*` and `?` stay within a name; brackets are ordinary characters.
-    run             the words of one command: `git log *` with any further words, `npm run test:*` within a word
+    run             the words of one command: `git log *` with any further words, `npm run test:*` within a word;
+                    `run_code:python` code in a language, `run_code:*` in any
     fetch           a host (`example.com`, `*.example.com`, `localhost:8080`), or `https://example.com/docs/*`
     mcp, app-tool   `server/tool`, with `*` in either
     any             `=` and then the exact path, command line, address or tool; `*` for all of the kind
@@ -35,6 +36,9 @@ MAX_EXACT = 16 * 1024
 """Of an exact one, which may be a whole command line."""
 
 EVERYTHING = ("*", "**")
+
+CODE = "run_code:"
+"""Begins a pattern that speaks of code, before the language."""
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -156,6 +160,8 @@ def _check_words(pattern: str) -> None:
         )
     if pattern != pattern.strip():
         raise invalid("pattern", "begins or ends with a blank")
+    if re.match(r"run_code\b", pattern) and not re.fullmatch(rf"{CODE}([a-z]+|\*)( \*)?", pattern):
+        raise invalid("pattern", "must name a language, as in run_code:python, or run_code:* for any")
 
 
 def _check_address(pattern: str) -> None:

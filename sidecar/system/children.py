@@ -125,7 +125,7 @@ class Child:
         if self._output < 0:
             return b""
         with anyio.CancelScope(shield=True):
-            self.let_go()
+            self.let_go(alive=True)
             with anyio.move_on_after(KEEPER_S):
                 while not self._keeper_is_done and self._process.poll() is None:
                     await anyio.wait_readable(self._status)
@@ -138,9 +138,13 @@ class Child:
                     await anyio.to_thread.run_sync(self.sweep, abandon_on_cancel=True)
         return self._close()
 
-    def let_go(self) -> None:
-        """Close the lifeline: the keeper ends everything, and then itself."""
+    def let_go(self, *, alive: bool = False) -> None:
+        """Close the lifeline: the keeper ends everything, and then itself. It deletes the scratch folder too, unless we
+        are `alive` to do it."""
         if self._lifeline >= 0:
+            if alive:
+                with suppress(OSError):  # the keeper is gone
+                    os.write(self._lifeline, b".")
             os.close(self._lifeline)
             self._lifeline = -1
 
@@ -208,13 +212,20 @@ _running: set[Child] = set()
 
 @asynccontextmanager
 async def running(
-    argv: Sequence[str], *, folder: int, environ: Mapping[str, str], key: str, wrappers: int = 0
+    argv: Sequence[str],
+    *,
+    folder: int,
+    environ: Mapping[str, str],
+    key: str,
+    wrappers: int = 0,
+    scratch: str | None = None,
 ) -> AsyncIterator[Child]:
     """Start `argv` in the folder of the descriptor `folder`; at the end of the context nothing of it is left.
 
-    `key` is the mark it carries. `wrappers` counts the processes in front of the command that only wrap it.
+    `key` is the mark it carries. `wrappers` counts the processes in front of the command that only wrap it. `scratch`
+    is a folder that its keeper deletes when we are no more.
     """
-    child = _start(argv, folder, {**environ, MARK: key}, key, wrappers)
+    child = _start(argv, folder, {**environ, MARK: key}, key, [str(wrappers), scratch or ""])
     _running.add(child)
     try:
         yield child
@@ -237,7 +248,8 @@ def kill_all() -> None:
 
 
 def survivors(key: str) -> set[int]:
-    """The living processes that carry the mark of this call. Blocking: it looks at all processes of the machine."""
+    """The living processes that carry the mark of this call, or of a part of it (`key/part`). Blocking: it looks at
+    all processes of the machine."""
     return _marked({key}, keeper.table())
 
 
@@ -297,15 +309,20 @@ def real_path(folder: int) -> str:
 def _marked(keys: set[str], pids: Iterable[int]) -> set[int]:
     """Those that carry the mark of one of the calls; never ourselves, who may have been started by a command."""
     marks = {f"{MARK}={key}".encode() for key in keys}
+    parts = tuple(mark + b"/" for mark in marks)
     found = set()
     for pid in pids:
         with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
-            if not marks.isdisjoint(file.read().split(b"\0")):
+            words = file.read().split(b"\0")
+            if any(word in marks or word.startswith(parts) for word in words):
                 found.add(pid)
     return found - {os.getpid()}
 
 
-def _start(argv: Sequence[str], folder: int, environ: dict[str, str], key: str, wrappers: int) -> Child:
+def _start(
+    argv: Sequence[str], folder: int, environ: dict[str, str], key: str, orders: Sequence[str]
+) -> Child:
+    """`orders` are what the keeper is told besides."""
     where = real_path(folder)
     with ExitStack() as theirs, ExitStack() as ours:
         pipes = [os.pipe() for _ in range(3)]
@@ -316,7 +333,7 @@ def _start(argv: Sequence[str], folder: int, environ: dict[str, str], key: str, 
             ours.callback(os.close, descriptor)
         process = subprocess.Popen(
             # Isolated and without site: nothing in the environment or the folder has a say in how it starts.
-            [sys.executable, "-I", "-S", keeper.__file__, str(hold), str(tell), str(wrappers), *argv],
+            [sys.executable, "-I", "-S", keeper.__file__, str(hold), str(tell), *orders, *argv],
             stdin=subprocess.DEVNULL,
             stdout=speak,
             stderr=speak,

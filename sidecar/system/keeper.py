@@ -1,9 +1,10 @@
 """The process between us and one command: all that the command starts stays beneath it, and ends when it must.
 
-It runs as a program of its own, `keeper.py LIFELINE STATUS WRAPPERS COMMAND…`, with the standard library alone.
+It runs as a program of its own, `keeper.py LIFELINE STATUS WRAPPERS SCRATCH COMMAND…`, with the standard library alone.
 Whoever loses its parent beneath it becomes its child (a subreaper), however often it forked and whatever it made of
 its session, environment or name. The keeper holds one end of LIFELINE: when that closes, because the command's time
-is up or because the sidecar is no more, it ends all that is beneath it, and then itself. It tells by lines on STATUS:
+is up or because the sidecar is no more, it ends all that is beneath it, and then itself. A sidecar that lives writes a
+byte before; without it the keeper deletes the folder SCRATCH (empty: there is none). It tells by lines on STATUS:
 `started PID`, `exit CODE`, and last `left N`, the processes that a finished command had left behind.
 
 Without /proc (macOS) nothing beneath can be found: there it ends the command's own process group, and what has left
@@ -79,21 +80,43 @@ def send(pids: Iterable[int], number: int) -> None:
             os.kill(pid, number)
 
 
+def remove(folder: str) -> None:
+    """Delete a folder with all that is in it; links go as links, and what cannot be deleted stays."""
+    waiting, found = [folder], []
+    while waiting:
+        top = waiting.pop()
+        found.append(top)
+        with suppress(OSError):
+            os.chmod(top, 0o700)  # whoever wrote there may have closed it
+            with os.scandir(top) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    else:
+                        os.unlink(entry.path)
+    for top in reversed(found):
+        with suppress(OSError):
+            os.rmdir(top)
+
+
 class Keeper:
     """`wrappers` generations from the command on only wrap it (a sandbox): a SIGTERM to them would be no polite one."""
 
-    def __init__(self, status: int, wrappers: int, command: list[str]) -> None:
+    def __init__(self, status: int, wrappers: int, scratch: str, command: list[str]) -> None:
         self._status = status
         self._wrappers = wrappers
+        self._scratch = scratch
         self._wake = _wake_on_children()
         self._main = _start(command)
         self._exited = False
+        self._orphaned = False
         self._tell(f"started {self._main}")
 
     def watch(self, lifeline: int) -> None:
-        """Return when the lifeline has closed."""
+        """Return when the lifeline has closed, or is about to."""
         while lifeline not in self._wait(lifeline, None):
             self._reap()
+        self._orphaned = not os.read(lifeline, 1)
 
     def end(self) -> None:
         """End everything that is still beneath, and tell how many a finished command had left."""
@@ -105,6 +128,8 @@ class Keeper:
         while self._reap() and time.monotonic() < until:
             self._signal(beneath(os.getpid(), table()), signal.SIGKILL)
             self._wait(None, AGAIN_S)
+        if self._scratch and self._orphaned:
+            remove(self._scratch)
         self._tell(f"left {left}")
 
     def _ask_to_end(self) -> None:
@@ -151,7 +176,7 @@ def main() -> None:
     for descriptor in (lifeline, status):
         os.set_inheritable(descriptor, False)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    keeper = Keeper(status, wrappers, sys.argv[4:])
+    keeper = Keeper(status, wrappers, sys.argv[4], sys.argv[5:])
     # The output ends when the last of the command's processes has closed it; we must not hold it open.
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 1)

@@ -7,7 +7,7 @@ before and after (`Edit`), and one place writes them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
@@ -40,6 +40,8 @@ class Need(msgspec.Struct, frozen=True):
 
     `folder` is where a command would run, relative to the project. `reads_only` is said of a foreign tool that
     claims to change nothing. `after` is the address that this call was given leave for, and which led to this one.
+    `language` says that `subject` is code under a heading. `parts` are labelled commands that each need leave of their
+    own, in the place of the subject; `Hands.refused` tells which got none.
     """
 
     kind: Leave
@@ -48,6 +50,8 @@ class Need(msgspec.Struct, frozen=True):
     folder: str | None = None
     reads_only: bool = False
     after: str | None = None
+    language: str | None = None
+    parts: tuple[tuple[str, str], ...] = ()
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -134,6 +138,10 @@ class Hands(Protocol):
     @property
     def call_key(self) -> str:
         """Names this call, in no other chat or turn; children carry it, so that none outlives it unnoticed."""
+
+    @property
+    def refused(self) -> Mapping[int, str]:
+        """Of a need with parts: those that got no leave, and the words for the model."""
 
     async def leave(self, need: Need) -> Verdict:
         """Leave to do it, by rule or by a person. What a call planned is asked for around it; this is for what turns

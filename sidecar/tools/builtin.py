@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Literal
 
 from .ask_user import AskUser
 from .base import Tool
@@ -16,15 +15,18 @@ from .insert_line import InsertLine
 from .list_dir import ListDir
 from .patch_file import PatchFile
 from .read_file import ReadFile
+from .run_code import RunCode
 from .run_command import RunCommand
+from .runner import Runner, SandboxMode
+from .runtimes import installed
 from .update_plan import UpdatePlan
 from .write_file import WriteFile
 
-SandboxMode = Literal["auto", "require", "off"]
-
 
 def builtin(sandbox: SandboxMode, writable: Sequence[str], hidden: Sequence[str]) -> list[Tool]:
-    """All of them. Commands may write to the project and to `writable`, and see nothing of `hidden`."""
+    """All of them. Commands may write to the project and to `writable`, and see nothing of `hidden`.
+    Blocking when first asked, unless it is known which languages are installed."""
+    runner = Runner(sandbox, os.environ, writable=writable, hidden=hidden)
     return [
         ListDir(),
         ReadFile(),
@@ -35,7 +37,8 @@ def builtin(sandbox: SandboxMode, writable: Sequence[str], hidden: Sequence[str]
         EditFile(),
         InsertLine(),
         PatchFile(),
-        RunCommand(sandbox, os.environ, writable=writable, hidden=hidden),
+        RunCommand(runner),
+        RunCode(runner, installed()),
         UpdatePlan(),
         AskUser(),
     ]

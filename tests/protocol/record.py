@@ -19,6 +19,9 @@ from .transcripts import FOLDER, HOME, ID, IDS, TIME, Json, placeholder, spellin
 MACHINES_OWN = {"uptimeMs": 1500, "databaseBytes": 102400}
 """What stands in a transcript for figures that are another's on another machine."""
 
+LANGUAGES = ["python", "javascript", "shell"]
+"""And for the languages that one has installed."""
+
 
 def record(name: str, conversation: Callable[[Talk], None]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -43,6 +46,9 @@ def _trimmed(line: Json) -> Json:
             result.update(cut | {"info": result["info"]})
         if "values" in result and result.get("version", "absent") != "absent":
             result["version"] = "5f2b90c1d4e7a386"
+        for tool in filter(lambda item: isinstance(item, dict), result.get("items") or ()):
+            languages = tool.get("inputSchema", {}).get("properties", {}).get("language", {})
+            languages.update({"enum": LANGUAGES} if "enum" in languages else {})
         if "bytes" in result and isinstance(result.get("files"), list):
             result["bytes"] = 1200
         result.update({name: value for name, value in MACHINES_OWN.items() if name in result})

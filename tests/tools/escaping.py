@@ -27,6 +27,7 @@ from sidecar.tools.list_dir import ListDir
 from sidecar.tools.patch_file import PatchFile
 from sidecar.tools.read_file import ReadFile
 from sidecar.tools.run_command import RunCommand
+from sidecar.tools.runner import Runner
 from sidecar.tools.write_file import WriteFile
 from sidecar.workspace.paths import Workspace
 from sidecar.workspace.writing import digest, replace
@@ -108,7 +109,7 @@ READING = {
         lambda: Grep(lambda: None), lambda path: {"pattern": "secret|root", "path": path}
     ),
     "run_command": Way(
-        lambda: RunCommand("off", os.environ),
+        lambda: RunCommand(Runner("off", os.environ)),
         lambda path: {"command": LOOK, "cwd": path, "timeout_ms": 20_000},
     ),
 }

@@ -36,6 +36,7 @@ class OpenHands:
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.needs: list[Need] = []
         self.verdicts: list[Verdict] = []
+        self.refused: dict[int, str] = {}
 
     @property
     def workspace(self) -> Workspace:

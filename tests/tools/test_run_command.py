@@ -14,7 +14,9 @@ from sidecar.model.failures import Refused
 from sidecar.system import redact, sandbox
 from sidecar.system.children import PIECE
 from sidecar.tools.base import Need, Outcome, Wrong
-from sidecar.tools.run_command import MAX_COMMAND, MAX_TEXT, MAX_WHOLE, RunCommand, Transcript
+from sidecar.tools.run_command import MAX_COMMAND, RunCommand
+from sidecar.tools.runner import Runner
+from sidecar.tools.transcript import MAX_TEXT, MAX_WHOLE, Transcript
 from sidecar.workspace.paths import Workspace
 from tests.support.processes import poll_until, rss_bytes
 from tests.system.shapes import carriers, clear, mentions, new_token
@@ -44,7 +46,7 @@ def needs_bubblewrap() -> None:
 
 
 async def ran(hands: OpenHands, command: str, mode: Mode = "off", **input: Any) -> Outcome:
-    return await carry_out(RunCommand(mode, os.environ), {"command": command, **input}, hands)
+    return await carry_out(RunCommand(Runner(mode, os.environ)), {"command": command, **input}, hands)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,7 @@ async def test_a_cancelled_call_leaves_no_process(hands: OpenHands, mode: Mode) 
 
 
 async def test_leave_is_asked_for_the_exact_command_and_its_folder(hands: OpenHands) -> None:
-    tool = RunCommand("off", os.environ)
+    tool = RunCommand(Runner("off", os.environ))
     ready = await tool.prepare({"command": "make  test\n", "cwd": "./sub/../sub"}, hands)
     assert ready.need == Need("run", "make  test\n", folder="sub")
     assert (tool.alone, tool.kind, hands.shown) == (True, "execute", [])
@@ -137,13 +139,13 @@ async def test_a_folder_outside_is_refused(hands: OpenHands, tmp_path: Path, cwd
     os.symlink("/etc", tmp_path / "project/link")
     open(tmp_path / "project/file", "w").close()  # noqa: ASYNC230
     with pytest.raises(Refused):
-        await RunCommand("off", os.environ).prepare({"command": "pwd", "cwd": cwd}, hands)
+        await RunCommand(Runner("off", os.environ)).prepare({"command": "pwd", "cwd": cwd}, hands)
 
 
 async def test_a_folder_that_becomes_a_link_after_leave_was_given_runs_nothing(
     hands: OpenHands, tmp_path: Path, mode: Mode
 ) -> None:
-    ready = await RunCommand(mode, os.environ).prepare({"command": "touch ran", "cwd": "sub"}, hands)
+    ready = await RunCommand(Runner(mode, os.environ)).prepare({"command": "touch ran", "cwd": "sub"}, hands)
     (tmp_path / "outside").mkdir()
     (tmp_path / "project/sub").rmdir()
     (tmp_path / "project/sub").symlink_to("../outside")
@@ -169,7 +171,7 @@ async def test_a_folder_that_becomes_a_link_after_leave_was_given_runs_nothing(
 )
 async def test_wrong_parameters_are_told(hands: OpenHands, input: dict[str, Any], words: str) -> None:
     with pytest.raises(Wrong) as caught:
-        await RunCommand("off", os.environ).prepare(input, hands)
+        await RunCommand(Runner("off", os.environ)).prepare(input, hands)
     assert str(caught.value).startswith(words)
 
 
@@ -185,8 +187,8 @@ async def test_where_a_sandbox_is_required_and_missing_nothing_runs(
     sandbox.detect.cache_clear()
     try:
         with pytest.raises(Wrong, match="require a sandbox"):
-            await RunCommand("require", os.environ).prepare({"command": "true"}, hands)
-        ready = await RunCommand("auto", os.environ).prepare({"command": "true"}, hands)
+            await RunCommand(Runner("require", os.environ)).prepare({"command": "true"}, hands)
+        ready = await RunCommand(Runner("auto", os.environ)).prepare({"command": "true"}, hands)
         assert (await ready.run()).text.endswith(NOT_BOXED)
     finally:
         sandbox.detect.cache_clear()
@@ -194,7 +196,7 @@ async def test_where_a_sandbox_is_required_and_missing_nothing_runs(
 
 async def test_the_command_sees_its_call_but_no_key(hands: OpenHands) -> None:
     environ = {**os.environ, "SOME_API_KEY": "k", "SIDECAR_HOME": "/x", "LANG": "C"}
-    tool = RunCommand("off", environ)
+    tool = RunCommand(Runner("off", environ))
     outcome = await carry_out(tool, {"command": "env | grep -E '^(SIDECAR|SOME|LANG)'| sort"}, hands)
     assert outcome.text.splitlines()[:-1] == ["LANG=C", "SIDECAR_CALL=s1/t1/c1"]
 
@@ -251,8 +253,9 @@ async def test_a_flood_is_read_to_its_end_in_bounded_memory(hands: OpenHands) ->
     assert outcome.exit_code == 0
     assert outcome.text.splitlines()[-2] == "the end"
     assert outcome.whole
-    assert len(outcome.whole) < MAX_WHOLE + 200
-    assert f"[… {49_999_998 + 8 - MAX_WHOLE} bytes left out …]" in outcome.whole
+    assert len(outcome.whole) < MAX_WHOLE + MAX_TEXT // 2 + 200
+    assert f"[… {49_999_998 + 8 - MAX_WHOLE - MAX_TEXT // 2} bytes left out …]" in outcome.whole
+    assert outcome.whole.splitlines()[-2] == "the end"
     assert len("".join(hands.shown)) == MAX_WHOLE
     assert rss_bytes(os.getpid()) - before < 8 * MAX_WHOLE
 
@@ -269,11 +272,11 @@ def test_however_the_bytes_are_cut_the_text_is_the_same(seed: int) -> None:
         at += step
     shown += cut.add(b"", final=True)
     assert shown == expected
-    assert cut.outcome("", 0, timed_out=False) == whole.outcome("", 0, timed_out=False)
+    assert (cut.short(), cut.whole(), cut.size) == (whole.short(), whole.whole(), whole.size)
 
 
 def test_the_title_is_one_short_line() -> None:
-    tool = RunCommand("off", {})
+    tool = RunCommand(Runner("off", {}))
     assert tool.title({"command": "make\n  test"}) == "Run make test"
     assert len(tool.title({"command": "x" * 1000})) < 90
     assert tool.title({"command": 5}) == "Run 5"
