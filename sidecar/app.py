@@ -66,6 +66,10 @@ REOPEN_S = 1.0
 """How soon a database that could not be opened is tried again."""
 
 
+HOUSEKEEPING_S = 1.0
+"""How long after the start old chats and forgotten blobs are looked for: the first prompt goes before them."""
+
+
 class Entrance(Protocol):
     """The door, as the house sees it."""
 
@@ -178,6 +182,11 @@ class House:
     def trusted(self, project: str, trusted: bool) -> None:
         """A project is trusted from now on, or no more: its settings are read anew."""
         (self._trusted.add if trusted else self._trusted.discard)(project)
+        self._settings.clear()
+
+    def distrust(self, projects: Sequence[str] | None) -> None:
+        """These projects, or all, were purged or moved away: nothing there is trusted."""
+        self._trusted = set() if projects is None else self._trusted - set(projects)
         self._settings.clear()
 
     def describe(self, address: Address) -> dict[str, Any]:
@@ -352,7 +361,7 @@ class House:
         store = Store(settings.store.data_dir, settings.store.busy_timeout, me, _is_alive)
         await store.open(self._tasks, lambda state: self._status("storage", {"state": state}))
         self._store = store
-        self._trusted = await store.trusted_projects()
+        self._trusted = await store.custody.trusted()
         self._settings.clear()
         workshop = Workshop(
             store=store,
@@ -380,9 +389,24 @@ class House:
         )
         self._tasks.start_soon(watch.run)
         self._tasks.start_soon(watch.renew)
-        purged = await chats.purge_idle(settings.session.retention_days)
-        self._status("storage", {"state": "ready", "purged": purged} if purged else {"state": "ready"})
+        self._tasks.start_soon(self._keep_house, chats)
+        self._status("storage", {"state": "ready"})
         return chats
+
+    async def _keep_house(self, chats: Chats) -> None:
+        """Purge what is past its time, when the start is over and once a day."""
+        await anyio.sleep(HOUSEKEEPING_S)
+        from .chat import housekeeping
+
+        while True:
+            try:
+                swept = await housekeeping.sweep(chats, self.settings(None).session.retention_days)
+                if swept.removed.chats:
+                    data = {"state": "ready", "purged": swept.removed.chats, "removed": swept.counts()}
+                    self._status("storage", data)
+            except (Failure, SettingsError) as failure:
+                logger.warning("what is past its time could not be purged", extra={"error": str(failure)})
+            await anyio.sleep(housekeeping.EVERY_S)
 
     def _defaults(self, project: str | None) -> dict[str, Any]:
         """What a chat's configuration starts from."""

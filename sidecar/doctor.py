@@ -17,6 +17,7 @@ from .settings import Settings
 from .store import Store
 from .store.sqlite import IS_SAFE, SAFE_VERSION
 from .store.sqlite import VERSION as SQLITE_VERSION
+from .store.statistics import Of
 from .system.files import FileRefused, write_whole
 
 if TYPE_CHECKING:
@@ -76,9 +77,14 @@ async def write_report(
         shown = ("epoch", "last_seq", "turns", "state", "created_at", "last_activity", "archived", "model")
         private = () if redact else ("title", "project_path", "key")
         files["chats.json"] = [{name: getattr(chat, name) for name in (*shown, *private)} for chat in chats]
-        files["statistics.json"] = msgspec.structs.asdict(await store.statistics(None, None))
+        files["statistics.json"] = await _figures(store, redact)
     await anyio.to_thread.run_sync(_zip, path, files)
     return list(files)
+
+
+async def _figures(store: Store, redact: bool) -> dict[str, Any]:
+    figures: dict[str, Any] = msgspec.to_builtins(await store.statistics(Of()))
+    return figures | {"projects": [], "tools": []} if redact else figures
 
 
 def _python() -> Check:

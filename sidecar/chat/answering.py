@@ -69,6 +69,7 @@ class Answering:
     ) -> EndReason:
         """Answer the prompt, or go on with an unfinished turn."""
         provider, name = await self.resolve(model)
+        turn.prices = provider.known(name).prices
         tools = await self._desk.toolbox()
         refit: Refit | None = None
         if provider.reads_history or config.get("window"):

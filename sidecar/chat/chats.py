@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import anyio
 import msgspec
 
-from ..model.chats import Chat, ChatKey, Hit, Lease, Page, Statistics
+from ..model.chats import Chat, ChatKey, Hit, Lease, Page
 from ..model.failures import Refused, StorageFailed
+from ..model.figures import Removed, Statistics
 from ..store.leases import LeaseHeld
+from ..store.statistics import Of
 from ..store.store import Snapshot, Store
 from ..store.turns import TurnPage
-from . import config, identity
+from . import attribution, config, identity
+from .attribution import Attribution
 from .closure import Closure
 from .desk import Workshop
 from .identity import Address
 from .leased import Surroundings
-from .running import now
 from .session import Session
 
 logger = logging.getLogger(__name__)
-
-DAY_MS = 24 * 3600 * 1000
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -42,6 +42,13 @@ class View(msgspec.Struct, frozen=True):
     holder: Lease | None
 
 
+class Left(msgspec.Struct, frozen=True):
+    """A chat that was not purged because another process writes to it."""
+
+    chat: Chat
+    held: LeaseHeld
+
+
 class Chats:
     """`default_chat` stands in for a chat id that a request leaves out."""
 
@@ -50,6 +57,7 @@ class Chats:
         self._default_chat = default_chat
         self._sessions: dict[str, Session] = {}
         self._loading = anyio.Lock()
+        self.attribution = Attribution(around.store)
 
     @property
     def store(self) -> Store:
@@ -58,6 +66,10 @@ class Chats:
     @property
     def workshop(self) -> Workshop:
         return self._around.workshop
+
+    def defaults(self, project: str | None) -> dict[str, Any]:
+        """What a chat's configuration in a project starts from."""
+        return self._around.defaults(project)
 
     @property
     def sessions(self) -> list[Session]:
@@ -99,6 +111,8 @@ class Chats:
         return session
 
     async def _configure(self, session: Session, own: dict[str, Any], project: str | None) -> None:
+        if project:
+            self._around.tasks.start_soon(self.attribution.note, project)
         if own or (project and project != session.chat.project_path):
             await session.configure(own, project)
 
@@ -129,31 +143,34 @@ class Chats:
         """Purge a chat; False when there was none. `detach` takes leave of who asked; other readers are told."""
         key = self.key(address)
         session_id = key if isinstance(key, str) else key.session_id
-        async with self._loading:
-            row = await self.store.find(session_id)
-            if row is None or row.deleted:
-                return session_id, False
-            session = self._sessions.get(session_id)
-            if session:
-                await session.end_for_deletion()
-            await self.store.delete(row.id)
-            detach(session_id)
-            self.forget(session_id)
-            return session_id, True
+        row = await self.store.find(session_id)
+        if row is None or row.deleted:
+            return session_id, False
+        _, left = await self.purge([row.id], detach)
+        if left:
+            raise left[0].held
+        await self.store.custody.give_back()
+        return session_id, True
 
-    async def purge_idle(self, days: int) -> int:
-        """Purge the chats in which nothing has happened for so many days, and say how many; 0 days keeps all."""
-        if not days:
-            return 0
-        purged = 0
-        for id in await self.store.idle_since(now() - days * DAY_MS):
-            try:
-                await self.store.delete(id)
-                purged += 1
-            except LeaseHeld:
-                logger.info("an idle chat is in use elsewhere and stays")
-        await self.store.sweep_blobs()
-        return purged
+    async def purge(
+        self, ids: Sequence[int], detach: Callable[[str], object] | None = None
+    ) -> tuple[Removed, list[Left]]:
+        """Purge these chats, and say which were left because another process writes to them. What runs in them here
+        is ended first; whoever follows one is told, but for those whom `detach` takes leave of."""
+        async with self._loading:
+            here = {session.chat.id: session for session in self.sessions}
+            for id in ids:
+                if id in here:
+                    await here[id].end_for_deletion()
+            purged = await self.store.custody.purge_chats(ids)
+            for id in ids:
+                if id in here and id not in purged.left:
+                    session_id = here[id].chat.key.session_id
+                    if detach:
+                        detach(session_id)
+                    self.forget(session_id)
+            left = [Left(await self.store.chat(id), held) for id, held in purged.left.items()]
+            return purged.removed, left
 
     def replaced(self, chat: Chat) -> bool:
         """Whether the session that is known here is of an earlier life of this chat."""
@@ -187,20 +204,22 @@ class Chats:
         )
 
     async def page(self, page: Page) -> tuple[list[Chat], str | None]:
-        return await self.store.page(_real(page))
+        return await self.store.page(await _attributed(page))
 
     async def search(self, page: Page) -> tuple[list[Hit], str | None]:
-        return await self.store.search(_real(page))
+        return await self.store.search(await _attributed(page))
 
     async def statistics(self, scope: str, address: Address) -> Statistics:
         if scope == "chat":
-            return await self.store.statistics((await self.known(address)).chat.key.session_id, None)
-        project = self.project(address)
-        if scope == "project" and project is None:
+            return await self.store.statistics(Of(chat=(await self.known(address)).chat.id))
+        if scope == "all":
+            return await self.store.statistics(Of())
+        if address.project_path is None:
             raise Refused(
                 "invalid_params", "`projectPath` is needed for scope project", params={"field": "projectPath"}
             )
-        return await self.store.statistics(None, project if scope == "project" else None)
+        paths = await self.store.custody.paths(await attribution.found(address.project_path))
+        return await self.store.statistics(Of(paths=tuple(paths)))
 
     async def interrupt_all(self) -> None:
         """The sidecar leaves: every turn ends as interrupted."""
@@ -253,7 +272,9 @@ class Chats:
         return closed if closed.turns else None
 
 
-def _real(page: Page) -> Page:
+async def _attributed(page: Page) -> Page:
+    """The page of a project's chats, however the project's path is spelled."""
     if page.project_path is None:
         return page
-    return msgspec.structs.replace(page, project_path=identity.real_project(page.project_path))
+    project = await attribution.found(page.project_path)
+    return msgspec.structs.replace(page, project_path=project.path, project_ids=project.ids)

@@ -13,6 +13,7 @@ import msgspec
 from ..model.content import Block, EndReason, Item, Status, Usage
 from ..model.events import NewEvent
 from ..model.failures import Failure, ProviderFailed
+from ..model.figures import cost_of
 from ..providers.base import TokenUsage, ToolCall, UserMessage
 from ..tools.toolbox import Clerk, Result
 from .recorder import Recorder
@@ -70,6 +71,8 @@ class RunningTurn:
         self._stopped = False
         self.window: dict[str, int] = {}
         """How full the model's window is: `used` tokens of the `budget`."""
+        self.prices: dict[str, float] | None = None
+        """What the model's tokens cost, in US dollars a million, where that is known."""
         self.on_usage: Callable[[int], Awaitable[None]] | None = None
         """Is told how many tokens the provider counted in a request."""
 
@@ -154,7 +157,10 @@ class RunningTurn:
             exit_code=outcome.exit_code,
             not_run=outcome.not_run,
         )
-        for event in [NewEvent("tool.ended", {"item": finished}, self.id), *self._looked(finished, result)]:
+        data: dict[str, Any] = {"item": finished}
+        if outcome.measured:
+            data["measured"] = outcome.measured
+        for event in [NewEvent("tool.ended", data, self.id), *self._looked(finished, result)]:
             await self._recorder.buffer(event)
 
     def clerk(self, call: ToolCall) -> Clerk:
@@ -225,7 +231,7 @@ class RunningTurn:
     async def step_ended(self, usage: TokenUsage) -> None:
         await self._close_open("completed")
         step = Usage(input_tokens=usage.input, output_tokens=usage.output, cached_tokens=usage.cached)
-        self.usage = self.usage.plus(step)
+        self.usage = self.usage.plus(msgspec.structs.replace(step, cost=cost_of(step, self.prices)))
         data: dict[str, Any] = {"turn": self.usage, "total": self._total.plus(self.usage)}
         if self.window:
             data["window"] = self.window

@@ -98,6 +98,7 @@ class Page(msgspec.Struct, frozen=True):
     query: str | None = None
     cursor: str | None = None
     limit: int = 50
+    project_ids: tuple[str, ...] = ()
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -107,14 +108,3 @@ class Hit(msgspec.Struct, frozen=True):
     turn_id: str
     item_id: str
     snippet: str
-
-
-class Statistics(msgspec.Struct, frozen=True):
-    chats: int
-    turns: int
-    events: int
-    messages: int
-    usage: Usage
-    blobs: int
-    blob_bytes: int
-    database_bytes: int

@@ -6,7 +6,7 @@ still be read.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -69,17 +69,19 @@ class Item(Value, kw_only=True, frozen=True):
 
 
 class Usage(Value, kw_only=True, frozen=True):
-    """Tokens; absent figures are not known."""
+    """Tokens, and what they cost in US dollars by list prices; absent figures are not known."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
+    cost: float | None = None
 
     def plus(self, other: Usage) -> Usage:
         return Usage(
             input_tokens=_add(self.input_tokens, other.input_tokens),
             output_tokens=_add(self.output_tokens, other.output_tokens),
             cached_tokens=_add(self.cached_tokens, other.cached_tokens),
+            cost=_add(self.cost, other.cost),
         )
 
 
@@ -119,5 +121,8 @@ class Turn(Value, kw_only=True, frozen=True):
     """What was sent with its prompt, beside it; not for apps."""
 
 
-def _add(left: int | None, right: int | None) -> int | None:
+Number = TypeVar("Number", int, float)
+
+
+def _add(left: Number | None, right: Number | None) -> Number | None:
     return right if left is None else left + (right or 0)

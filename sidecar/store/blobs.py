@@ -53,6 +53,12 @@ def texts(db: Connection, ids: Sequence[str]) -> dict[str, str]:
     return {id: bytes(data).decode(errors="replace") for id, data in rows}
 
 
+def forgotten(db: Connection, now: int) -> bool:
+    """Whether there are blobs that nothing uses; reads none of their bytes."""
+    query = "SELECT 1 FROM blobs WHERE created_at < ? AND id NOT IN (SELECT blob FROM blob_uses) LIMIT 1"
+    return db.execute(query, (now - UNUSED_MS,)).fetchone() is not None
+
+
 def sweep(db: Connection, now: int) -> int:
     """Remove blobs that nothing uses."""
     cursor = db.execute(

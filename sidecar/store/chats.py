@@ -1,36 +1,20 @@
-"""Rows of `chats`: find, create, delete, list, search. Tombstones stay so that a deleted chat is known as deleted."""
+"""Rows of `chats`: find, create, list, search. Tombstones stay so that a deleted chat is known as deleted."""
 
 from __future__ import annotations
 
 import secrets
 from typing import Any
 
-from ..model.chats import Chat, ChatKey, Hit, Page, Statistics
-from ..model.content import Usage
+from ..model.chats import Chat, ChatKey, Hit, Page
 from ..model.events import decode, encode
 from ..model.failures import Refused, invalid
-from . import index, recall
 from .projections import touch, usage_of
-from .sqlite import VERSION_INFO, Connection
+from .sqlite import Connection
 
 _COLUMNS = (
     "id, namespace, kind, key, session_id, epoch, last_seq, title, title_by, project_path, config, archived,"
     " created_at, last_activity, turns, preview, state, head, queue_paused, usage, model, deleted, revision,"
     " open_files"
-)
-_OF_A_CHAT = (
-    "events",
-    "turns",
-    "prompts",
-    "messages",
-    "blob_uses",
-    "patches",
-    "requests",
-    "permission_rules",
-    "checkpoints",
-    "tool_uses",
-    "compactions",
-    "standing",
 )
 _QUALIFIED = ", ".join("c." + name.strip() for name in _COLUMNS.split(","))
 
@@ -68,33 +52,6 @@ def create(db: Connection, key: ChatKey, project_path: str | None, config: dict[
     assert cursor.lastrowid is not None
     touch(db, cursor.lastrowid)
     return get(db, cursor.lastrowid)
-
-
-def delete(db: Connection, chat: int) -> None:
-    """Purge every word of the chat; the row that stays says only that it was here."""
-    db.execute(
-        "DELETE FROM blobs WHERE id IN (SELECT blob FROM blob_uses WHERE chat = ?1)"
-        " AND id NOT IN (SELECT blob FROM blob_uses WHERE chat <> ?1)",
-        (chat,),
-    )
-    _forget_words(db)
-    recall.forget(db)
-    index.remove_chat(db, chat)
-    for table in _OF_A_CHAT:
-        db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
-    db.execute(
-        "UPDATE chats SET deleted = 1, title = NULL, title_by = NULL, preview = NULL, project_path = NULL,"
-        " config = '{}', usage = '{}', open_files = '[]', state = 'idle', head = NULL, queue_paused = 0, turns = 0"
-        " WHERE id = ?",
-        (chat,),
-    )
-    touch(db, chat)
-
-
-def _forget_words(db: Connection) -> None:
-    """Let the index drop deleted words from its pages at once, where this SQLite can; else with its next merge."""
-    if VERSION_INFO >= (3, 42):
-        db.execute("INSERT INTO words (words, rank) VALUES ('secure-delete', 1)")
 
 
 def archive(db: Connection, chat: int, archived: bool) -> None:
@@ -150,54 +107,16 @@ def revision(db: Connection) -> int:
     return int(value)
 
 
-def statistics(db: Connection, session_id: str | None, project_path: str | None) -> Statistics:
-    where: str = "c.deleted = 0"
-    values: list[str] = []
-    if session_id is not None:
-        where, values = where + " AND c.session_id = ?", [session_id]
-    elif project_path is not None:
-        where, values = where + " AND c.project_path = ?", [project_path]
-
-    def count(expression: str, tables: str = "chats c") -> int:
-        return int(
-            db.execute(f"SELECT coalesce({expression}, 0) FROM {tables} WHERE {where}", values).fetchone()[0]
-        )
-
-    usage = Usage()
-    for (stored,) in db.execute(f"SELECT usage FROM chats c WHERE {where}", values):
-        usage = usage.plus(usage_of(decode(stored)))
-    blobs, blob_bytes = _blob_figures(db, None if session_id is project_path is None else where, values)
-    (pages,), (size,) = db.execute("PRAGMA page_count").fetchone(), db.execute("PRAGMA page_size").fetchone()
-    return Statistics(
-        chats=count("count(*)"),
-        turns=count("sum(c.turns)"),
-        events=count("sum(c.last_seq)"),
-        messages=count("count(*)", "messages m JOIN chats c ON c.id = m.chat"),
-        usage=usage,
-        blobs=blobs,
-        blob_bytes=blob_bytes,
-        database_bytes=pages * size,
-    )
-
-
-def _blob_figures(db: Connection, where: str | None, values: list[str]) -> tuple[int, int]:
-    """How many blobs the chats use and how large they are; without a condition, all that are kept."""
-    query = "SELECT count(*), coalesce(sum(size), 0) FROM blobs"
-    if where is not None:
-        query += (
-            " WHERE id IN (SELECT u.blob FROM blob_uses u JOIN chats c ON c.id = u.chat WHERE " + where + ")"
-        )
-    count, size = db.execute(query, values if where is not None else ()).fetchone()
-    return count, size
-
-
 def _conditions(page: Page) -> tuple[list[str], list[Any]]:
     where: list[str] = ["c.deleted = 0"]
     values: list[Any] = []
-    for column, value in (("namespace", page.namespace), ("project_path", page.project_path)):
-        if value is not None:
-            where.append(f"c.{column} = ?")
-            values.append(value)
+    if page.namespace is not None:
+        where.append("c.namespace = ?")
+        values.append(page.namespace)
+    if page.project_path is not None:
+        marks = ", ".join("?" * len(page.project_ids))
+        where.append(f"c.project_path IN (SELECT path FROM projects WHERE path = ? OR hash IN ({marks}))")
+        values += [page.project_path, *page.project_ids]
     if page.archived is not None:
         where.append("c.archived = ?")
         values.append(page.archived)

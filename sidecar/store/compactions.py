@@ -69,8 +69,14 @@ def put(db: Connection, chat: int, seq: int, data: dict[str, Any]) -> None:
     )
 
 
-def undo(db: Connection, chat: int, id: str) -> None:
-    db.execute("UPDATE compactions SET undone = 1 WHERE chat = ? AND id = ?", (chat, id))
+def undo(db: Connection, chat: int, id: str) -> dict[str, Any] | None:
+    """Let it count no more, and return its item; None when it did not count before."""
+    row = db.execute(
+        "UPDATE compactions SET undone = 1 WHERE chat = ? AND id = ? AND undone = 0 RETURNING data",
+        (chat, id),
+    ).fetchone()
+    item: dict[str, Any] | None = decode(row[0]) if row else None
+    return item
 
 
 def was_undone(db: Connection, chat: int) -> bool:

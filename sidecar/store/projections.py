@@ -11,6 +11,7 @@ from typing import Any
 from ..model.content import STATUS_OF_REASON, Usage
 from ..model.events import StoredEvent, decode, encode
 from . import compactions, work
+from .figures import Tally
 from .sqlite import Connection
 
 PREVIEW_CHARACTERS = 200
@@ -30,10 +31,14 @@ class Projection:
         self._turns: dict[str, dict[str, Any]] = {}
         self._messages: list[tuple[Any, ...]] = []
         self._usage: Usage | None = None
+        self._tally = Tally()
+        self._live = True
 
-    def take(self, event: StoredEvent) -> None:
+    def take(self, event: StoredEvent, *, live: bool = True) -> None:
+        """`live` is False for what happened elsewhere and is brought in: it is not measured again."""
         handler = _HANDLERS.get(event.type)
         if handler:
+            self._live = live
             handler(self, event, decode(event.data))
 
     def finish(self) -> None:
@@ -43,6 +48,7 @@ class Projection:
         if self._messages:
             self._db.executemany(_MESSAGE, self._messages)
         self._write_chat()
+        self._tally.write(self._db, self._chat)
         if self._touched:
             touch(self._db, self._chat)
 
@@ -120,6 +126,8 @@ class Projection:
             )
         if usage:
             self._usage = (self._usage or Usage()).plus(usage_of(usage))
+        if self._live:
+            self._tally.turn_ended(event, data)
         self._columns["last_activity"] = event.ts
         self._touched = True
 
@@ -172,6 +180,11 @@ class Projection:
         refs = [change.get(side) for change in changes for side in ("oldRef", "newRef")]
         self._use_blobs([*refs, (item.get("output") or {}).get("ref")])
 
+    def _tool_ended(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        self._tool_moved(event, data)
+        if self._live and data["item"]["type"] == "tool":
+            self._tally.tool_ended(event, data)
+
     def _context_assembled(self, event: StoredEvent, data: dict[str, Any]) -> None:
         self._use_kept(data.get("kept") or ())
 
@@ -180,9 +193,13 @@ class Projection:
         if data["item"]["status"] == "completed":
             compactions.put(self._db, self._chat, event.seq, data)
             self._use_kept(data.get("files") or ())
+            if self._live:
+                self._tally.compacted(event, data["item"])
 
     def _compaction_undone(self, event: StoredEvent, data: dict[str, Any]) -> None:
-        compactions.undo(self._db, self._chat, data["compactionId"])
+        undone = compactions.undo(self._db, self._chat, data["compactionId"])
+        if undone and self._live:
+            self._tally.compacted(event, undone, undone=True)
 
     def _files_updated(self, event: StoredEvent, data: dict[str, Any]) -> None:
         self._columns["open_files"] = encode(data["files"])
@@ -276,6 +293,7 @@ def usage_of(data: dict[str, Any]) -> Usage:
         input_tokens=data.get("inputTokens"),
         output_tokens=data.get("outputTokens"),
         cached_tokens=data.get("cachedTokens"),
+        cost=data.get("cost"),
     )
 
 
@@ -308,7 +326,7 @@ _HANDLERS: dict[str, Callable[[Projection, StoredEvent, dict[str, Any]], None]] 
     "command.result": Projection._command_result,
     "tool.started": Projection._tool_started,
     "tool.updated": Projection._tool_moved,
-    "tool.ended": Projection._tool_moved,
+    "tool.ended": Projection._tool_ended,
     "files.updated": Projection._files_updated,
     "patch.recorded": Projection._patch_recorded,
     "patches.cleared": Projection._patches_cleared,

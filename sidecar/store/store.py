@@ -12,29 +12,26 @@ from typing import Any
 import msgspec
 from anyio.abc import TaskGroup
 
-from ..model.chats import Chat, ChatKey, Hit, Lease, Page, ProcessIdentity, Prompt, PromptRecord, Statistics
+from ..model.chats import Chat, ChatKey, Hit, Lease, Page, ProcessIdentity, Prompt, PromptRecord
 from ..model.content import Turn
 from ..model.events import NewEvent, StoredEvent
-from ..model.failures import Failure, Refused, StorageFailed
+from ..model.failures import Refused, StorageFailed
+from ..model.figures import Statistics
 from ..model.pages import Page as WebPage
 from ..model.pages import PageFigures
 from ..model.recall import Pool, Terms
-from . import blobs, chats, compactions, journal, leases, opening, pages, recall, turns, work
+from . import blobs, chats, compactions, journal, leases, opening, pages, recall, statistics, turns, work
+from .appending import Stale as Stale
+from .appending import append
 from .blobs import BlobInfo
 from .compactions import Compaction
+from .custody import Custody
 from .database import Database
 from .index import IndexStore
-from .projections import Projection
 from .sqlite import Connection
+from .statistics import Of
 from .turns import Node, TurnPage
 from .work import Checkpoint, LedgerEntry, RequestRecord, RuleRow
-
-
-class Stale(Failure):
-    """Another process has written to the chat since this one last looked."""
-
-    def __init__(self) -> None:
-        super().__init__("locked", "The chat was changed by another process", retryable=True)
 
 
 class Appended(msgspec.Struct, frozen=True):
@@ -90,6 +87,11 @@ class Store:
                 found.add((status.st_dev, status.st_ino))
         return found
 
+    @property
+    def custody(self) -> Custody:
+        """What is kept, whose it is and for how long."""
+        return Custody(self._db, self.me, self._is_alive)
+
     async def close(self) -> None:
         await self._db.close()
 
@@ -123,26 +125,10 @@ class Store:
                     params={"field": "newChatId", "sessionId": key.session_id},
                 )
             made = chats.create(db, key, project_path, config, _now())
-            _append(db, made.id, 0, events)
+            append(db, made.id, 0, events, _now())
             return chats.get(db, made.id)
 
         return await self._db.write(job)
-
-    async def delete(self, chat: int) -> None:
-        """Purge a chat that no other process is writing to."""
-
-        def job(db: Connection) -> None:
-            generation = leases.take(db, chat, self.me, "", _monotonic(), self._is_alive)
-            chats.delete(db, chat)
-            leases.release(db, chat, generation)
-
-        await self._db.write(job)
-        await self._db.exclusively(_checkpoint)
-
-    async def idle_since(self, ts: int) -> list[int]:
-        """The chats in which nothing has happened since then."""
-        query = "SELECT id FROM chats WHERE deleted = 0 AND last_activity < ?"
-        return await self._db.read(lambda db: [id for (id,) in db.execute(query, (ts,))])
 
     async def archive(self, chat: int, archived: bool) -> None:
         await self._db.write(lambda db: chats.archive(db, chat, archived))
@@ -162,8 +148,11 @@ class Store:
     async def changed_elsewhere(self) -> int:
         return await self._db.changed_elsewhere()
 
-    async def statistics(self, session_id: str | None, project_path: str | None) -> Statistics:
-        return await self._db.read(lambda db: chats.statistics(db, session_id, project_path))
+    async def statistics(self, of: Of) -> Statistics:
+        return await self._db.read(lambda db: statistics.read(db, of))
+
+    async def chat(self, id: int) -> Chat:
+        return await self._db.read(lambda db: chats.get(db, id))
 
     async def append(
         self,
@@ -189,7 +178,7 @@ class Store:
                 held = leases.take_clean(db, chat, self.me, client, _monotonic(), self._is_alive)
             else:
                 leases.check(db, chat, held, self.me)
-            stored = _append(db, chat, last_seq, events)
+            stored = append(db, chat, last_seq, events, _now())
             if release:
                 leases.release(db, chat, held)
             return Appended(held, stored)
@@ -362,9 +351,6 @@ class Store:
     async def read_blob(self, id: str, offset: int, length: int) -> tuple[BlobInfo, bytes]:
         return await self._db.read(lambda db: blobs.read(db, id, offset, length))
 
-    async def sweep_blobs(self) -> int:
-        return await self._db.write(lambda db: blobs.sweep(db, _now()))
-
     async def patches(self, chat: int) -> list[LedgerEntry]:
         return await self._db.read(lambda db: work.patches(db, chat))
 
@@ -415,14 +401,6 @@ class Store:
         """What the cache of fetched pages holds, and how it served."""
         return await self._db.read(pages.figures)
 
-    async def trust(self, path: str, trusted: bool) -> None:
-        query = "INSERT OR REPLACE INTO projects (path, trusted, changed_at) VALUES (?, ?, ?)"
-        await self._db.write(lambda db: db.execute(query, (path, trusted, _now())) and None)
-
-    async def trusted_projects(self) -> set[str]:
-        query = "SELECT path FROM projects WHERE trusted = 1"
-        return await self._db.read(lambda db: {path for (path,) in db.execute(query)})
-
     async def integrity(self) -> list[str]:
         """What SQLite itself finds wrong; empty when nothing is."""
 
@@ -431,28 +409,6 @@ class Store:
             return [] if rows == ["ok"] else rows
 
         return await self._db.read(job)
-
-
-def _append(db: Connection, chat: int, last_seq: int, events: Sequence[NewEvent]) -> list[StoredEvent]:
-    row = db.execute("SELECT last_seq, deleted FROM chats WHERE id = ?", (chat,)).fetchone()
-    if row is None or row[1]:
-        raise Refused("deleted", "This chat was deleted; chat/open makes it again")
-    if row[0] != last_seq:
-        raise Stale()
-    stored = journal.number(events, last_seq, _now())
-    journal.insert(db, chat, stored)
-    projection = Projection(db, chat)
-    for event in stored:
-        projection.take(event)
-    projection.finish()
-    if stored:
-        db.execute("UPDATE chats SET last_seq = ? WHERE id = ?", (stored[-1].seq, chat))
-    return stored
-
-
-def _checkpoint(db: Connection) -> None:
-    """Empty the write-ahead log into the database, so that what was purged leaves it too, if nobody reads it."""
-    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _now() -> int:

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from ..model.chats import Prompt, PromptRecord
-from ..model.content import Block, Turn
-from ..model.events import decode
+from ..model.content import Block, Turn, Usage
+from ..model.events import StoredEvent, decode
 from ..model.failures import Refused, invalid
 from ..model.items import context_of, fold
 from . import journal
@@ -210,11 +210,17 @@ def _turn(db: Connection, chat: int, row: tuple[Any, ...]) -> Turn:
         parent_turn_id=parent,
         reason=reason,
         error=decode(error) if error else None,
-        usage=usage_of(decode(usage)) if usage else None,
+        usage=usage_of(decode(usage)) if usage else _usage_so_far(events),
         ended_at=ended,
         hidden=bool(hidden),
         context=context_of(events),
     )
+
+
+def _usage_so_far(events: list[StoredEvent]) -> Usage | None:
+    """What the provider has told of a turn that has not ended: its end will say the same, also after a crash."""
+    told = [event for event in events if event.type == "usage.updated"]
+    return usage_of(decode(told[-1].data)["turn"]) if told else None
 
 
 def _exists(db: Connection, chat: int, comparison: str, ordinal: int) -> bool:

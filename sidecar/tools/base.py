@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
+from ..model.figures import Measured
 from ..model.index import Results, Scope, Source, SourceKind, Whole
 from ..providers.base import ToolSpec
 from ..workspace.paths import Workspace
@@ -79,6 +80,8 @@ class Outcome(msgspec.Struct, frozen=True):
     whole: str | None = None
     not_run: dict[str, str] | None = None
     """Why the call was not carried out (`policy/denials`)."""
+    measured: Measured | None = None
+    """What the call kept out of the window, for the statistics."""
 
 
 class Ready(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from sidecar.context.retrieval import packed, ranked, rendered, terms_of
 from sidecar.model.chats import ChatKey
 from sidecar.model.events import NewEvent
 from sidecar.model.recall import Pool
-from sidecar.store import chats, journal, recall
+from sidecar.store import chats, journal, purge, recall
 from sidecar.store.opening import known_migrations, migrate
 from sidecar.store.projections import Projection
 from sidecar.store.sqlite import Connection, connect
@@ -225,7 +225,7 @@ def test_a_deleted_chat_leaves_no_word_in_either_index(version: int) -> None:
     migrate(db, known_migrations(), lambda _: None)
     assert _left(db) == [1, 1]
     recall.forget(db)
-    chats.delete(db, chat)
+    purge.purge_chat(db, chat, 0)
     assert _left(db) == [0, 0]
     pages = b"".join(
         bytes(block)

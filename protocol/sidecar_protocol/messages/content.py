@@ -71,7 +71,7 @@ class ErrorObject(Wire, kw_only=True, frozen=True):
 
 
 class Usage(Wire, kw_only=True, frozen=True):
-    """Tokens of a turn or of a chat; absent figures are not known."""
+    """Tokens of a turn or of a chat, and their cost; absent figures are not known."""
 
     input_tokens: int | None = None
     """Tokens sent to the model."""
@@ -79,6 +79,8 @@ class Usage(Wire, kw_only=True, frozen=True):
     """Tokens that the model wrote."""
     cached_tokens: int | None = None
     """Those of the input that the provider had cached."""
+    cost: float | None = None
+    """US dollars by list prices, of what has known prices; absent when none has."""
 
 
 class FileChange(Wire, kw_only=True, frozen=True):

@@ -2,6 +2,7 @@
 
 from .branches import *  # noqa: F403
 from .context import *  # noqa: F403
+from .custody import *  # noqa: F403
 from .files import *  # noqa: F403
 from .git import *  # noqa: F403
 from .patches import *  # noqa: F403

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from .base import Json, Key, Params, Wire
+from .base import Json, Params, Wire
 
 __all__ = [
     "BlobPutParams",
@@ -24,8 +24,6 @@ __all__ = [
     "SettingsReadParams",
     "SettingsReadResult",
     "SettingsWriteParams",
-    "StatsReadParams",
-    "StatsReadResult",
 ]
 
 
@@ -164,36 +162,6 @@ class ProjectTrustResult(Wire, kw_only=True, frozen=True):
     """The real path of the folder."""
     trusted: bool
     """Whether it is trusted now."""
-
-
-class StatsReadParams(Key, kw_only=True, frozen=True):
-    scope: Literal["chat", "project", "all"] = "all"
-    """Of one chat, of a project's chats, or of all."""
-
-
-class StatsReadResult(Wire, kw_only=True, frozen=True):
-    scope: str
-    """What was counted."""
-    chats: int
-    """Chats."""
-    turns: int
-    """Turns, hidden ones included."""
-    events: int
-    """Events in the journal."""
-    messages: int
-    """Messages of users and models."""
-    input_tokens: int
-    """Tokens sent to models."""
-    output_tokens: int
-    """Tokens that models wrote."""
-    cached_tokens: int
-    """Those of the input that providers had cached."""
-    blobs: int
-    """Kept blobs."""
-    blob_bytes: int
-    """Their size."""
-    database_bytes: int
-    """The size of the database's file."""
 
 
 class DoctorCheck(Wire, kw_only=True, frozen=True):

@@ -67,9 +67,6 @@ SYSTEM = [
         {"path": "/home/ada/engine", "trusted": True},
     ),
     Method(
-        "stats/read", "StatsReadParams", "StatsReadResult", "global", "Figures of a chat, a project or all."
-    ),
-    Method(
         "doctor/run",
         "Empty",
         "DoctorRunResult",

@@ -32,6 +32,8 @@ _WORK = [
     in ("files", "patches", "git", "permission", "input", "permissionRules", "tools", "commands", "rules")
 ] + ["chat/fork", "chat/rewind", "chat/context", "chat/compact", "chat/uncompact"]
 
+_CUSTODY = ["data/purge", "projects/rebind", "stats/read"]
+
 
 class Greeter(msgspec.Struct, frozen=True):
     """What the connection's own methods ask of the process."""
@@ -64,6 +66,7 @@ class NativeFace:
                 **chats.table(),
                 **prompts.table(),
                 **lazily(_WORK, lambda: _work(ready, self._attachments, client)),
+                **lazily(_CUSTODY, lambda: _custody(ready, system)),
                 **ProviderHandlers(system).table(),
                 **SystemHandlers(ready, system).table(),
             },
@@ -131,3 +134,10 @@ def _work(
         **ToolHandlers(ready, client).table(),
         **WorkHandlers(ready).table(),
     }
+
+
+def _custody(ready: Callable[[], Awaitable[Chats]], system: System) -> Mapping[str, Handler]:
+    """The handlers of what is kept and for whom."""
+    from .custody import CustodyHandlers
+
+    return CustodyHandlers(ready, system).table()

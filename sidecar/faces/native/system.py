@@ -1,9 +1,9 @@
-"""Handlers of what belongs to no single chat: blobs, models, settings, trust, statistics, the doctor."""
+"""Handlers of what belongs to no single chat: blobs, models, settings, trust, the doctor."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
@@ -12,6 +12,7 @@ from sidecar_protocol import messages as m
 from sidecar_protocol.messages.base import Empty
 from sidecar_protocol.peer import Call
 
+from ...chat import attribution
 from ...chat.chats import Chats
 from ...chat.content import MAX_ATTACHED_BYTES, decoded
 from ...chat.identity import Address, real_project
@@ -20,7 +21,6 @@ from ...providers.base import ModelEntry
 from ...rpc.dispatch import Handler
 from ...settings import Settings, SettingsConflict, SettingsError
 from .providers import Providers
-from .wire import address_of
 
 if TYPE_CHECKING:
     from ...doctor import Check
@@ -35,6 +35,7 @@ class System(Providers, Protocol):
         self, scope: str, project: str | None, changes: dict[str, Any], expected_version: str | None
     ) -> None: ...
     def trusted(self, project: str, trusted: bool) -> None: ...
+    def distrust(self, projects: Sequence[str] | None) -> None: ...
     def describe(self, address: Address) -> dict[str, Any]: ...
     async def models(self, provider: str | None) -> list[ModelEntry]: ...
     async def default_model(self) -> str | None: ...
@@ -55,7 +56,6 @@ class SystemHandlers:
             "settings/read": self._read_settings,
             "settings/write": self._write_settings,
             "project/trust": self._trust,
-            "stats/read": self._stats,
             "doctor/run": self._doctor,
             "doctor/report": self._report,
         }
@@ -116,29 +116,13 @@ class SystemHandlers:
         return m.SettingsReadResult(values=values, version=settings.version, warnings=list(settings.warnings))
 
     async def _trust(self, call: Call, params: m.ProjectTrustParams) -> m.ProjectTrustResult:
-        path = real_project(params.path)
+        project = await attribution.found(params.path)
         store = (await self._ready()).store
         with anyio.CancelScope(shield=True):
-            await store.trust(path, params.trusted)
-        self._system.trusted(path, params.trusted)
-        return m.ProjectTrustResult(path=path, trusted=params.trusted)
-
-    async def _stats(self, call: Call, params: m.StatsReadParams) -> m.StatsReadResult:
-        figures = await (await self._ready()).statistics(params.scope, address_of(params))
-        usage = figures.usage
-        return m.StatsReadResult(
-            scope=params.scope,
-            chats=figures.chats,
-            turns=figures.turns,
-            events=figures.events,
-            messages=figures.messages,
-            input_tokens=usage.input_tokens or 0,
-            output_tokens=usage.output_tokens or 0,
-            cached_tokens=usage.cached_tokens or 0,
-            blobs=figures.blobs,
-            blob_bytes=figures.blob_bytes,
-            database_bytes=figures.database_bytes,
-        )
+            spellings = await store.custody.trust(project, params.trusted)
+        for path in spellings:
+            self._system.trusted(path, params.trusted)
+        return m.ProjectTrustResult(path=project.path, trusted=params.trusted)
 
     async def _doctor(self, call: Call, params: Empty) -> m.DoctorRunResult:
         checks = [m.DoctorCheck(**msgspec.structs.asdict(check)) for check in await self._system.checks()]
