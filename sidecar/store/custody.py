@@ -1,4 +1,4 @@
-"""What is kept, whose it is and for how long: projects, purges, room on the disk, figures. A part of the store's door."""
+"""What is kept, whose it is and for how long: projects, purges, room on the disk. A part of the store's door."""
 
 from __future__ import annotations
 

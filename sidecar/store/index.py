@@ -305,7 +305,9 @@ def move(db: Connection, old: str, new: str) -> int:
     for owner, chat in db.execute("SELECT id, chat FROM index_owners WHERE project = ?", (old,)).fetchall():
         query = "SELECT id FROM index_sources WHERE owner = ? ORDER BY id"
         sources = [id for (id,) in db.execute(query, (owner,))]
-        taken = db.execute("UPDATE OR IGNORE index_owners SET project = ? WHERE id = ?", (new, owner)).rowcount
+        taken = db.execute(
+            "UPDATE OR IGNORE index_owners SET project = ? WHERE id = ?", (new, owner)
+        ).rowcount
         if not taken:
             for source in sources:
                 _copy(db, source, chat, new)

@@ -89,9 +89,9 @@ def purge_chat(db: Connection, chat: int, now: int) -> Removed:
     for table in OF_A_CHAT:
         db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
     db.execute(
-        "UPDATE chats SET deleted = 1, title = NULL, title_by = NULL, preview = NULL, project_path = NULL, model = NULL,"
-        " config = '{}', usage = '{}', open_files = '[]', state = 'idle', head = NULL, queue_paused = 0, turns = 0"
-        " WHERE id = ?",
+        "UPDATE chats SET deleted = 1, title = NULL, title_by = NULL, preview = NULL, project_path = NULL,"
+        " model = NULL, config = '{}', usage = '{}', open_files = '[]', state = 'idle', head = NULL, queue_paused = 0,"
+        " turns = 0 WHERE id = ?",
         (chat,),
     )
     touch(db, chat)
@@ -196,7 +196,7 @@ def _marks(values: Sequence[object]) -> str:
 
 
 def _forget_words(db: Connection) -> None:
-    """Let full-text tables drop deleted words from their pages at once, where this SQLite can; else with the next merge."""
+    """Let full-text tables drop deleted words from their pages at once, where this SQLite can; else by and by."""
     if VERSION_INFO < (3, 42):
         return
     query = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE % USING fts5%'"

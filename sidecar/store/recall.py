@@ -14,7 +14,7 @@ from typing import Any
 
 from ..model.events import encode
 from ..model.recall import Candidate, Pool, Terms
-from .sqlite import VERSION_INFO, Connection
+from .sqlite import Connection
 
 LIMIT = 240
 """Messages that a search brings back, neighbours not counted. A window of 8,000 tokens holds a hundred short ones."""
@@ -87,13 +87,6 @@ def neighbours(db: Connection, chat: int, ordinals: Iterable[int]) -> list[tuple
         " CROSS JOIN messages m ON m.chat = ?1 AND m.turn = t.id AND (m.role = 'user' OR length(m.text) <= ?3)",
         (chat, encode(near).decode(), SHORT_ANSWER),
     ).fetchall()
-
-
-def forget(db: Connection) -> None:
-    """Let both indexes drop deleted words from their pages at once, where this SQLite can; else by and by."""
-    if VERSION_INFO >= (3, 42):
-        db.execute("INSERT INTO stems (stems, rank) VALUES ('secure-delete', 1)")
-        db.execute("INSERT INTO grams (grams, rank) VALUES ('secure-delete', 1)")
 
 
 class _Finder:

@@ -210,7 +210,7 @@ def _turn(db: Connection, chat: int, row: tuple[Any, ...]) -> Turn:
         parent_turn_id=parent,
         reason=reason,
         error=decode(error) if error else None,
-        usage=usage_of(decode(usage)) if usage else _usage_so_far(events),
+        usage=usage_of(decode(usage)) if usage else None if last else _usage_so_far(events),
         ended_at=ended,
         hidden=bool(hidden),
         context=context_of(events),
@@ -220,7 +220,8 @@ def _turn(db: Connection, chat: int, row: tuple[Any, ...]) -> Turn:
 def _usage_so_far(events: list[StoredEvent]) -> Usage | None:
     """What the provider has told of a turn that has not ended: its end will say the same, also after a crash."""
     told = [event for event in events if event.type == "usage.updated"]
-    return usage_of(decode(told[-1].data)["turn"]) if told else None
+    usage = usage_of(decode(told[-1].data)["turn"]) if told else Usage()
+    return usage if usage != Usage() else None
 
 
 def _exists(db: Connection, chat: int, comparison: str, ordinal: int) -> bool:

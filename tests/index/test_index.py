@@ -74,7 +74,7 @@ async def test_a_deleted_chat_leaves_nothing_behind(
 ) -> None:
     source = await index.add(_output(LOG, chat))
     await index.add(_output(LOG, other))
-    await store.delete(chat)
+    await store.custody.purge_chats([chat])
     [gone, left] = await index.search([Query("turbine", chat=chat), Query("turbine", scope="all")])
     assert (gone.hits, [hit.source.chat for hit in left.hits], await index.get(source.id)) == (
         (),

@@ -183,6 +183,24 @@ def system(talk: Talk) -> None:
     talk.call("ping")
 
 
+def custody(talk: Talk) -> None:
+    """What is kept, for whom, and how it goes: figures, a folder that was moved, purges."""
+    talk.start(files={"engine/notes.txt": NOTE, "work/engine/notes.txt": NOTE})
+    talk.hello()
+    engine, moved = f"{HOME}/engine", f"{HOME}/work/engine"
+    talk.call("prompt/send", chatId="tab-7", promptId="p-1", text="Hello there", projectPath=engine)
+    talk.call("prompt/send", chatId="tab-8", promptId="p-1", text="Hello again", projectPath=engine)
+    talk.call("stats/read", scope="chat", chatId="tab-7")
+    talk.call("projects/rebind", **{"from": engine, "to": moved})
+    talk.call("projects/rebind", **{"from": engine, "to": f"{HOME}/nowhere"})
+    talk.call("data/purge", chatId="tab-7")
+    talk.call("data/purge", scope="project", confirm=True)
+    talk.call("data/purge", chatId="tab-7", confirm=True)
+    talk.call("data/purge", scope="project", projectPath=moved, dryRun=True)
+    talk.call("data/purge", scope="project", projectPath=moved, confirm=True)
+    talk.call("stats/read")
+
+
 def errors(talk: Talk) -> None:
     talk.start()
     talk.call("chat/list")
@@ -229,4 +247,5 @@ CONVERSATIONS: dict[str, Callable[[Talk], None]] = {
     "19-branches": working.branches,
     "20-commands": working.commands,
     "21-context": working.context,
+    "22-custody": custody,
 }

@@ -31,7 +31,18 @@ ID = re.compile(rf"\b({'|'.join(IDS)})-[0-9a-f]{{12}}\b")
 SHAPES = {**{kind: rf"{kind}-[0-9a-f]{{12}}" for kind in IDS}, "e": r"[0-9a-f]{12}", "f": r"[0-9a-f]{16}"}
 """What a placeholder may stand for, by how it begins: an id, an epoch, an instance."""
 
-LOOSE = {"uptimeMs", "pid", "databaseBytes", "bytes", "used", "tokens", "tokensBefore", "tokensAfter"}
+LOOSE = {
+    "uptimeMs",
+    "pid",
+    "databaseBytes",
+    "bytesFreed",
+    "bytes",
+    "day",
+    "used",
+    "tokens",
+    "tokensBefore",
+    "tokensAfter",
+}
 """Members of which only the JSON type counts: they depend on the machine, or on the random marks of a chat's fences."""
 
 LANGUAGES = ".language.enum"

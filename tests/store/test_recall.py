@@ -224,7 +224,6 @@ def test_a_deleted_chat_leaves_no_word_in_either_index(version: int) -> None:
     chat = _chat_of_old(db, long)
     migrate(db, known_migrations(), lambda _: None)
     assert _left(db) == [1, 1]
-    recall.forget(db)
     purge.purge_chat(db, chat, 0)
     assert _left(db) == [0, 0]
     pages = b"".join(
