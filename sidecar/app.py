@@ -44,10 +44,11 @@ from .settings.files import default_data_dir, user_file
 from .store import Store
 from .system import lifeline, processes
 from .system.launch import Handover, ServeOptions
-from .work_settings import KeptWorkSettings, chat_defaults
+from .work_settings import KeptWorkSettings, chat_defaults, index_settings
 
 if TYPE_CHECKING:
     from .doctor import Check
+    from .index import Index
     from .tools.mcp import Servers
     from .tools.web.pages import Web
 
@@ -121,6 +122,7 @@ class House:
         self._app = Client(lambda method, params: self._peer.request(method, params))
         self._servers: Servers | None = None
         self._web: Web | None = None
+        self._index: Index | None = None
         self._face = NativeFace(self._ready, self, greeter, self._wire, tasks, self._app)
         self._peer = Peer(self._wire.send, self._face.dispatcher.serve, self._hear, tasks)
 
@@ -365,6 +367,7 @@ class House:
         self._settings.clear()
         workshop = Workshop(
             store=store,
+            index=self.index,
             app=self._app,
             requests=Requests(store),
             settings=self._work_settings,
@@ -418,6 +421,16 @@ class House:
             "maxSteps": settings.session.max_steps,
             **chat_defaults(settings),
         }
+
+    def index(self) -> Index:
+        """What is kept out of the windows; nothing of it is loaded before somebody asks."""
+        if self._index is None:
+            assert self._store is not None
+            from .index import Index
+
+            self._index = Index(self._store.index, self._tasks, lambda: index_settings(self._in_force(None)))
+            self._index.start()
+        return self._index
 
     def servers(self) -> Servers:
         """The MCP servers of all chats; there are none before one is wanted."""

@@ -6,6 +6,7 @@ The rows are in `rows`, by theme.
 from __future__ import annotations
 
 from .rows.custody import CUSTODY
+from .rows.index import INDEX
 from .rows.row import Method, Notice, Question
 from .rows.system import SYSTEM
 from .rows.talk import TALK
@@ -16,7 +17,7 @@ __all__ = ["METHODS", "NOTIFICATIONS", "REQUESTS", "VERSIONS", "Method", "Notice
 VERSIONS = [1]
 """The versions of the contract that this package speaks."""
 
-METHODS: dict[str, Method] = {method.name: method for method in [*TALK, *WORK, *CUSTODY, *SYSTEM]}
+METHODS: dict[str, Method] = {method.name: method for method in [*TALK, *WORK, *INDEX, *CUSTODY, *SYSTEM]}
 """What the client may ask of the sidecar."""
 
 REQUESTS: dict[str, Question] = {question.name: question for question in QUESTIONS}

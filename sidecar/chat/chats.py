@@ -122,6 +122,10 @@ class Chats:
             session, _ = await self._load(self.key(address), create=False, revive=False, project=None)
             return session
 
+    def has_default(self, address: Address) -> bool:
+        """Whether a chat stands in for the one that an address leaves out."""
+        return self._default_chat is not None and address.project_path is None
+
     def project(self, address: Address) -> str | None:
         """The project that an address names."""
         return identity.real_project(address.project_path) if address.project_path is not None else None

@@ -8,11 +8,15 @@ from typing import Any
 import msgspec
 
 from ..model.files import Patch
+from ..model.index import Results, Source
 from .branches import Rewound
 from .files import FilesChanged
 
 BAR_WIDTH = 20
 """Characters of a whole budget."""
+
+MAX_ROWS = 30
+"""Of a long list; the app has them all."""
 
 View = tuple[dict[str, Any], str]
 
@@ -58,6 +62,52 @@ def diff_view(patches: Sequence[Patch]) -> View:
         for patch in patches
     ]
     return {"items": msgspec.to_builtins(patches)}, "\n\n".join(texts)
+
+
+def search_view(found: Results) -> View:
+    hits = [
+        {
+            "id": hit.id,
+            "source": hit.source.label,
+            "title": hit.title,
+            "lines": {"start": hit.lines[0], "end": hit.lines[1]},
+            "text": hit.text,
+        }
+        for hit in found.hits
+    ]
+    parts = [
+        f"**{hit.source.label}**, lines {hit.lines[0]}-{hit.lines[1]} (`{hit.source.id}`)\n\n````\n{hit.text}\n````"
+        for hit in found.hits
+    ]
+    if found.corrected:
+        parts.insert(0, f"Nothing has these words as written; searched for *{found.corrected}*.")
+    return {"hits": hits, "tokens": found.tokens, "corrected": found.corrected}, "\n\n".join(
+        parts
+    ) or "Nothing holds these words."
+
+
+def added_view(sources: Sequence[Source], skipped: Sequence[tuple[str, str]]) -> View:
+    rows = [{"file": source.label, "lines": source.lines, "tokens": source.tokens} for source in sources]
+    left = [{"left out": path, "why": reason} for path, reason in skipped]
+    parts = [as_table(table) for table in (rows[:MAX_ROWS], left[:MAX_ROWS]) if table]
+    more = max(0, len(rows) - MAX_ROWS) + max(0, len(left) - MAX_ROWS)
+    parts += [f"… and {more} more."] if more else []
+    data = {"sources": [{"id": source.id, **row} for source, row in zip(sources, rows, strict=True)]}
+    return {**data, "skipped": left}, "\n\n".join(parts) or "There is nothing to index."
+
+
+def sources_view(sources: Sequence[Source]) -> View:
+    rows: list[dict[str, Any]] = [
+        {
+            "id": source.id,
+            "what": source.label,
+            "kind": source.kind,
+            "lines": source.lines,
+            "tokens": source.tokens,
+        }
+        for source in sources
+    ]
+    return {"items": rows}, as_table(rows) if rows else "Nothing of this chat is kept yet."
 
 
 def rewound_view(rewound: Rewound) -> View:

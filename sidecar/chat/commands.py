@@ -16,15 +16,31 @@ from ..model.content import Block
 from ..model.events import NewEvent
 from ..model.failures import Refused, invalid
 from ..workspace import git
-from . import asking, branches, facts, files, patches, preview
+from . import asking, branches, facts, files, patches, preview, shelves
 from .chats import Chats
-from .command_views import as_table, context_view, diff_view, files_view, patches_view, rewound_view
+from .command_views import (
+    added_view,
+    as_table,
+    context_view,
+    diff_view,
+    files_view,
+    patches_view,
+    rewound_view,
+    search_view,
+    sources_view,
+)
 from .identity import Address
 from .patches import Chosen
 from .session import Sent, Session
 
 MAX_NAME = 40
 """Characters of a word behind a slash that may be meant as a command."""
+
+
+SEARCH_HITS = 8
+SEARCH_TOKENS = 2000
+LISTED = 50
+"""What a person reads of a search, and of a list."""
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -179,7 +195,7 @@ async def _compact(chats: Chats, session: Session, asked: Asked) -> Reply:
 async def _rules(chats: Chats, session: Session, asked: Asked) -> Reply:
     from . import instructions
 
-    found = await instructions.listed(chats, Address(None, None, None, session.chat.key.session_id))
+    found = await instructions.listed(chats, _address(session))
     rows = [
         {"rule": rule.rule_path, "applies": rule.applies, "tokens": rule.tokens, "used": rule.load_count}
         | {"": rule.problem or ""}
@@ -210,8 +226,26 @@ async def _model(chats: Chats, session: Session, asked: Asked) -> Reply:
     return Reply({"model": model}, f"The model is `{model}`.")
 
 
+async def _search(chats: Chats, session: Session, asked: Asked) -> Reply:
+    if not asked.rest:
+        raise invalid("text", "/search WORDS")
+    wanted = shelves.Asked([asked.rest], "chat", None, None, None, "relevance", SEARCH_HITS, SEARCH_TOKENS)
+    if session.chat.project_path:
+        wanted = msgspec.structs.replace(wanted, scope="project")
+    (found,) = await shelves.search(chats, _address(session), wanted)
+    return Reply(*search_view(found))
+
+
+async def _index(chats: Chats, session: Session, asked: Asked) -> Reply:
+    if asked.rest:
+        added = await shelves.add(chats, _address(session), None, asked.one("PATH"), None, None)
+        return Reply(*added_view(added.sources, added.skipped))
+    page = await shelves.listed(chats, _address(session), None, None, None, LISTED)
+    return Reply(*sources_view(page.sources))
+
+
 async def _stats(chats: Chats, session: Session, asked: Asked) -> Reply:
-    figures = await chats.statistics("chat", Address(None, None, None, session.chat.key.session_id))
+    figures = await chats.statistics("chat", _address(session))
     rows = msgspec.to_builtins(figures)
     uses = await session.store.tool_uses(session.chat.id)
     shown = [{"what": name, "count": value} for name, value in rows.items() if isinstance(value, int)]
@@ -252,11 +286,17 @@ COMMANDS: dict[str, Command] = {
         ),
         Command("compact", "[INSTRUCTIONS]", "Let a summary stand for the oldest turns.", _compact),
         Command("rules", "", "The instruction files that hold here, and how fresh they are.", _rules),
+        Command("search", "WORDS", "Look up tool outputs, indexed files and pages by words.", _search),
+        Command("index", "[PATH]", "Index a file or folder; without one, what is kept of this chat.", _index),
         Command("model", "[NAME]", "Which model answers, or choose another.", _model),
         Command("stats", "", "Figures of this chat.", _stats),
         Command("help", "", "This list.", _help),
     )
 }
+
+
+def _address(session: Session) -> Address:
+    return Address(session_id=session.chat.key.session_id)
 
 
 def _chosen(word: str) -> Chosen:

@@ -16,7 +16,7 @@ from ..model.chats import Chat
 from ..model.content import Item, Turn
 from ..model.events import NewEvent
 from ..model.failures import Failure, Refused
-from ..model.index import IndexSettings
+from ..model.index import IndexSettings, Source
 from ..model.pages import FetchSettings
 from ..providers.base import ToolCall, ToolSpec
 from ..store.store import Store
@@ -29,6 +29,7 @@ from .requests import Requests
 from .running import RunningTurn, now
 
 if TYPE_CHECKING:
+    from ..index.index import Index
     from ..policy.rules import Rule
     from ..tools.mcp import ServerConfig, Servers
     from ..tools.runner import SandboxMode
@@ -80,6 +81,8 @@ class Workshop(msgspec.Struct, frozen=True):
     """What the desks of all chats share."""
 
     store: Store
+    index: Callable[[], Index]
+    """What is kept out of the windows; the first who asks wakes it."""
     app: App
     requests: Requests
     settings: Callable[[str | None], WorkSettings]
@@ -106,6 +109,8 @@ class Desk:
         self._owner = owner
         self.workshop = workshop
         self._seen: dict[str, str] = {}
+        self.kept_sources: dict[bytes, Source] = {}
+        """What the index has of this chat's newest outputs, by label and text."""
         self._hooking: Hooking | None = None
 
     @property
@@ -215,6 +220,10 @@ class Desk:
         servers = self.mcp_servers()
         if servers:
             tools += await self.workshop.servers().tools(servers, wait_s)
+        if tools and self.settings.index.enabled and not self._owner.chat.project_path:
+            from ..tools.builtin import looking_back
+
+            tools += looking_back()
         return tools
 
     def mcp_servers(self) -> list[ServerConfig]:
@@ -269,7 +278,8 @@ async def ours(workshop: Workshop, settings: WorkSettings, extra_folders: Sequen
 
     if not runtimes.is_known():
         await anyio.to_thread.run_sync(runtimes.installed)
-    tools = builtin(settings.sandbox, extra_folders, [workshop.store.data_dir])
+    hidden = [workshop.store.data_dir]
+    tools = builtin(settings.sandbox, extra_folders, hidden, indexed=settings.index.enabled)
     if settings.fetch.enabled:
         from ..tools.fetch_url import FetchUrl
 

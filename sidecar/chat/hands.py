@@ -18,12 +18,13 @@ from ..policy.hooks.naming import names_of
 from ..policy.hooks.payloads import ToolUse
 from ..providers.base import ToolCall
 from ..tools.base import Answer, Edit, Library, Need, Outcome, Tool, Verdict, Wrong
-from ..tools.toolbox import Before
+from ..tools.toolbox import Before, Kept
 from ..workspace.paths import Workspace
 from . import edits as editing
 from . import hook_words
 from .desk import Desk, call_key, place_of
 from .hooking import Occasion
+from .library import ChatLibrary, captured
 from .permits import Ground, Permits
 from .running import MAX_TITLE, RunningTurn, new_id
 
@@ -59,7 +60,9 @@ class CallHands:
 
     @property
     def library(self) -> Library:
-        raise Wrong("The index is switched off.")
+        if not self._desk.settings.index.enabled:
+            raise Wrong("The index is switched off.")
+        return ChatLibrary(self._desk, self._item, self.workspace)
 
     @property
     def call_key(self) -> str:
@@ -197,9 +200,8 @@ class CallHands:
                 raise
             await self._turn.record(*editing.recorded(self._turn.id, self._item, self._changes, edits))
 
-    async def keep(self, text: str) -> str:
-        (kept,) = await self._shop.store.put_blobs([text.encode()], "text/plain; charset=utf-8")
-        return kept.id
+    async def keep(self, text: str, *, shown: bool, cut: bool) -> Kept:
+        return await captured(self._desk, self._item, text, shown=shown, cut=cut)
 
     async def _ask_hooks(
         self,

@@ -105,14 +105,20 @@ def _messages(item: Item, masked: bool) -> list[Message]:
         given = item.rewritten["input"] if item.rewritten else item.input
         call = ToolCall(item.id, item.name or "", given or {})
         output = (item.output or {}).get("text") or f"The tool call was {item.status}."
+        failed, source = item.status != "completed", (item.output or {}).get("source")
         if masked and len(output) > MASKED_CHARACTERS:
-            output = mask(item.title or item.name or "tool", output)
-        return [AssistantMessage("", [call]), ToolResult(item.id, output, failed=item.status != "completed")]
+            output = mask(item.title or item.name or "tool", output, source)
+        return [AssistantMessage("", [call]), ToolResult(item.id, output, failed, source)]
     return []
 
 
-def mask(title: str, output: str) -> str:
-    """What stands for a long output that is no longer sent: its first and last words."""
+def mask(title: str, output: str, source: str | None = None) -> str:
+    """What stands for a long output that is no longer sent: its first and last words, and where the rest is."""
     first, last = output[:120].strip(), output[-120:].strip()
     hidden = len(output) - len(first) - len(last)
-    return f"[{title}: {hidden} characters left out; call the tool again to see them]\n{first}\n…\n{last}"
+    how = (
+        f"search_context or get_output finds them in {source}"
+        if source
+        else "call the tool again to see them"
+    )
+    return f"[{title}: {hidden} characters left out; {how}]\n{first}\n…\n{last}"

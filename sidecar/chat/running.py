@@ -147,12 +147,13 @@ class RunningTurn:
     async def tool_ended(self, call: ToolCall, result: Result) -> None:
         outcome = result.outcome
         item = self._tools.pop(call.id)
-        output: dict[str, Any] = {"text": outcome.text, "truncated": result.ref is not None}
+        output: dict[str, Any] = {"text": outcome.text, "truncated": result.truncated}
+        found = {"ref": result.ref, "source": result.source}
         finished = msgspec.structs.replace(
             item,
             status="denied" if outcome.denied else "failed" if outcome.failed else "completed",
             ended_at=now(),
-            output={**output, "ref": result.ref} if result.ref else output,
+            output=output | {name: value for name, value in found.items() if value},
             locations=[{"path": path} for path in outcome.paths] or None,
             exit_code=outcome.exit_code,
             not_run=outcome.not_run,

@@ -69,7 +69,7 @@ class Stepping:
             assert isinstance(message, ToolResult)
             if used <= total or len(message.text) <= MASKED_CHARACTERS:
                 continue
-            short = msgspec.structs.replace(message, text=mask("output", message.text))
+            short = msgspec.structs.replace(message, text=mask("output", message.text, message.source))
             used += self._asked.measure.message(short) - self._asked.measure.message(message)
             made[place] = short
         return made

@@ -161,12 +161,12 @@ async def _run_tools(tools: Toolbox, calls: list[ToolCall], sink: Sink, repeats:
         results |= await _run_group(tools, group, sink, repeats)
         if sink.stopped():
             break
-    outcomes = {id: result.outcome for id, result in results.items()}
-    return [
-        ToolResult(call.id, outcomes[call.id].text, outcomes[call.id].failed or outcomes[call.id].denied)
-        for call in calls
-        if call.id in outcomes
-    ]
+    return [_told(call, results[call.id]) for call in calls if call.id in results]
+
+
+def _told(call: ToolCall, result: Result) -> ToolResult:
+    outcome = result.outcome
+    return ToolResult(call.id, outcome.text, outcome.failed or outcome.denied, result.source)
 
 
 def _groups(tools: Toolbox, calls: list[ToolCall]) -> list[list[ToolCall]]:

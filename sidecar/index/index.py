@@ -146,15 +146,16 @@ class Index:
         *,
         chat: int | None = None,
         project: str | None = None,
+        source: str | None = None,
         kind: SourceKind | None = None,
         cursor: str | None = None,
         limit: int = 50,
     ) -> SourcePage:
-        """What is kept, newest first; of a chat, of a project, or all."""
+        """What is kept, newest first; of a chat, of a project, or all; `source` is an id or an exact label."""
         if cursor is not None and not cursor.isdecimal():
             raise Refused("invalid_params", "`cursor` is none that was given", params={"field": "cursor"})
         rows = await self._store.page(
-            Bounds(chat=chat, project=project, kind=kind), int(cursor) if cursor else None, limit + 1
+            Bounds(chat, project, source, kind=kind), int(cursor) if cursor else None, limit + 1
         )
         more = str(rows[limit - 1][0]) if len(rows) > limit else None
         return SourcePage(tuple(source for _, source in rows[:limit]), more)

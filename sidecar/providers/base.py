@@ -58,9 +58,12 @@ class AssistantMessage(msgspec.Struct, frozen=True):
 
 
 class ToolResult(msgspec.Struct, frozen=True):
+    """What a call brought. `source` is where the index has it; no provider is told but by the text."""
+
     call_id: str
     text: str
     failed: bool = False
+    source: str | None = None
 
 
 Message = UserMessage | AssistantMessage | ToolResult

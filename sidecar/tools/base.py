@@ -68,6 +68,9 @@ class Outcome(msgspec.Struct, frozen=True):
 
     `paths` are the files that it looked at, relative to the project; `seen` the sha256 of those whose bytes the
     model now knows; `matched` those that a search found; `whole` the output in full, when `text` is a part.
+
+    `shown` says that the text is what the model asked to see: it is sent as it is, not by a preview. `source` is the
+    index's name for the whole when the tool has kept it itself.
     """
 
     text: str
@@ -80,6 +83,8 @@ class Outcome(msgspec.Struct, frozen=True):
     whole: str | None = None
     not_run: dict[str, str] | None = None
     """Why the call was not carried out (`policy/denials`)."""
+    shown: bool = False
+    source: str | None = None
     measured: Measured | None = None
     """What the call kept out of the window, for the statistics."""
 

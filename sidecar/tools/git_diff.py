@@ -54,4 +54,4 @@ def _told(found: GitDiff) -> Outcome:
     shown = f"{head}\n{part}".rstrip("\n")
     if not cut:
         return Outcome(shown)
-    return Outcome(shown, whole=f"{head}\n{found.text}")
+    return Outcome(shown, whole=f"{head}\n{found.text}", shown=True)

@@ -79,7 +79,9 @@ def _outcome(path: str, data: bytes | None, unsaved: str | None, start: int, end
     lines = [line.rstrip("\r\n") for line in lines_of(plain)]
     if start > max(1, len(lines)):
         raise Wrong(f"{path} has {len(lines)} lines.")
-    return Outcome(note + _shown(lines, start, end), paths=(path,), seen={path: digest(data or b"")})
+    return Outcome(
+        note + _shown(lines, start, end), paths=(path,), seen={path: digest(data or b"")}, shown=True
+    )
 
 
 def _shown(lines: list[str], start: int, end: int) -> str:

@@ -48,15 +48,27 @@ class Clerk(Hands, Protocol):
     async def carry_out(self, edits: Sequence[Edit]) -> None:
         """Write the edits: all or none, each only over the bytes that it was planned for."""
 
-    async def keep(self, text: str) -> str:
-        """Keep an output that is too long to send, and return the reference to it."""
+    async def keep(self, text: str, *, shown: bool, cut: bool) -> Kept:
+        """Keep an output so that it is found again. A `shown` one is what the model asked to see; `cut` says that
+        even so not all of it is sent."""
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """Where an output is found again: `ref` has it whole, the index knows it as `source`. `preview` is sent in its
+    place when it is kept out of the window, and `measured` what that saves."""
+
+    ref: str | None = None
+    source: str | None = None
+    preview: str | None = None
 
 
 class Result(msgspec.Struct, frozen=True):
-    """An outcome as the model and the user are shown it; `ref` leads to the whole."""
+    """An outcome as the model and the user are shown it, whole or a part; `ref` and `source` lead to the whole."""
 
     outcome: Outcome
     ref: str | None = None
+    source: str | None = None
+    truncated: bool = False
 
 
 class Toolbox:
@@ -131,17 +143,28 @@ async def _act(ready: Ready, clerk: Clerk) -> Outcome:
 
 
 async def _bounded(outcome: Outcome, clerk: Clerk) -> Result:
-    """The outcome with well-formed text of a bounded length; what is longer is kept whole."""
+    """The outcome with well-formed text of a bounded length; what is longer is kept whole, and found again."""
     text, whole = _clean(outcome.text), _clean(outcome.whole or "")
-    ref = None
-    if whole or len(text) > INLINE_CHARACTERS:
-        ref = await clerk.keep(whole or text)
-    if len(text) > INLINE_CHARACTERS:
-        head = INLINE_CHARACTERS - TAIL_CHARACTERS
-        hidden = len(text) - INLINE_CHARACTERS
-        text = f"{text[:head]}\n… {hidden} characters left out …\n{text[-TAIL_CHARACTERS:]}"
+    short = _cut(text)
+    cut = short != (whole or text)
+    kept = (
+        Kept(source=outcome.source)
+        if outcome.source
+        else await clerk.keep(whole or text, shown=outcome.shown, cut=cut)
+    )
+    sent = short if kept.preview is None else _clean(kept.preview)
     paths, matched = tuple(map(_clean, outcome.paths)), tuple(map(_clean, outcome.matched))
-    return Result(msgspec.structs.replace(outcome, text=text, whole=None, paths=paths, matched=matched), ref)
+    made = msgspec.structs.replace(outcome, text=sent, whole=None, paths=paths, matched=matched)
+    truncated = bool(outcome.source) or cut or kept.preview is not None
+    return Result(made, kept.ref, kept.source, truncated)
+
+
+def _cut(text: str) -> str:
+    if len(text) <= INLINE_CHARACTERS:
+        return text
+    head = INLINE_CHARACTERS - TAIL_CHARACTERS
+    hidden = len(text) - INLINE_CHARACTERS
+    return f"{text[:head]}\n… {hidden} characters left out …\n{text[-TAIL_CHARACTERS:]}"
 
 
 def _clean(text: str) -> str:

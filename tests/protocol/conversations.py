@@ -248,4 +248,5 @@ CONVERSATIONS: dict[str, Callable[[Talk], None]] = {
     "20-commands": working.commands,
     "21-context": working.context,
     "22-custody": custody,
+    "23-index": working.index,
 }

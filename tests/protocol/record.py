@@ -14,7 +14,7 @@ from tests.support.spawner import Spawner
 
 from .conversations import CONVERSATIONS
 from .talk import Talk
-from .transcripts import FOLDER, HOME, ID, IDS, TIME, Json, placeholder, spellings
+from .transcripts import FOLDER, HOME, ID, IDS, SOURCE, TIME, Json, placeholder, spellings
 
 MACHINES_OWN = {"uptimeMs": 1500, "databaseBytes": 102400}
 """What stands in a transcript for figures that are another's on another machine."""
@@ -65,7 +65,8 @@ def _normalised(text: str, folder: str) -> str:
     instances = re.findall(r'"instanceId": ?"([0-9a-f]{16})"', text)
     found = [("e", value) for value in epochs] + [("f", value) for value in instances]
     found += [(id[1], id[0]) for id in ID.finditer(text)]
-    counts = dict.fromkeys((*IDS, "e", "f"), 0)
+    found += [("o", id) for id in SOURCE.findall(text)]
+    counts = dict.fromkeys((*IDS, "e", "f", "o"), 0)
     for kind, value in dict.fromkeys(found):
         counts[kind] += 1
         text = text.replace(value, placeholder(kind, counts[kind]))

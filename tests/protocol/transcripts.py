@@ -28,8 +28,15 @@ IDS = ("t", "i", "p", "pa", "co", "pe", "in", "r")
 
 ID = re.compile(rf"\b({'|'.join(IDS)})-[0-9a-f]{{12}}\b")
 
-SHAPES = {**{kind: rf"{kind}-[0-9a-f]{{12}}" for kind in IDS}, "e": r"[0-9a-f]{12}", "f": r"[0-9a-f]{16}"}
-"""What a placeholder may stand for, by how it begins: an id, an epoch, an instance."""
+SOURCE = re.compile(r"\bout:[a-z2-7]{8}\b")
+
+SHAPES = {
+    **{kind: rf"{kind}-[0-9a-f]{{12}}" for kind in IDS},
+    "e": r"[0-9a-f]{12}",
+    "f": r"[0-9a-f]{16}",
+    "o": r"out:[a-z2-7]{8}",
+}
+"""What a placeholder may stand for, by how it begins: an id, an epoch, an instance, a text in the index."""
 
 LOOSE = {
     "uptimeMs",
@@ -42,6 +49,7 @@ LOOSE = {
     "tokens",
     "tokensBefore",
     "tokensAfter",
+    "score",
 }
 """Members of which only the JSON type counts: they depend on the machine, or on the random marks of a chat's fences."""
 
@@ -49,7 +57,7 @@ LANGUAGES = ".language.enum"
 """Where the languages stand that code can be run in: those that the machine has installed."""
 
 _PLACEHOLDER = re.compile(
-    rf"\b(?:{'|'.join(IDS)})-0{{9}}\d{{3}}\b|\be0{{8}}\d{{3}}\b|\bf0{{12}}\d{{3}}\b|{TIME}"
+    rf"\b(?:{'|'.join(IDS)})-0{{9}}\d{{3}}\b|\be0{{8}}\d{{3}}\b|\bf0{{12}}\d{{3}}\b|\bout:0{{5}}\d{{3}}\b|{TIME}"
 )
 
 _GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
@@ -76,6 +84,8 @@ def placeholder(kind: str, number: int) -> str:
     """The `number`th random value of its kind, as long as the real one."""
     if kind in IDS:
         return f"{kind}-{number:012d}"
+    if kind == "o":
+        return f"out:{number:08d}"
     return f"{kind}{number:011d}" if kind == "e" else f"{kind}{number:015d}"
 
 

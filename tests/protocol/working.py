@@ -219,6 +219,27 @@ def context(talk: Talk) -> None:
     talk.call("chat/compact", chatId="tab-7", postponeTurns=20)
 
 
+def index(talk: Talk) -> None:
+    """What is kept out of the window: a long output by its preview; texts and files that are added, found, removed."""
+    _begin(
+        talk,
+        [tool("list_dir"), tool("search_context", queries=["grind"], scope="project"), {"text": "Mills do."}],
+    )
+    talk.hello()
+    _open(talk, mode="auto")
+    added = talk.call("index/add", chatId="tab-7", content="WARN loom 7: thread broke\n", source="loom.log")
+    talk.call("index/add", chatId="tab-7", path="notes.txt")
+    talk.call("index/search", chatId="tab-7", queries=["thread", "nothing of the kind"], maxTokens=600)
+    talk.call("index/search", chatId="tab-7", queries=["grind"], scope="project")
+    talk.call("index/get", chatId="tab-7", id=added["sourceId"], lines={"start": 1, "end": 1})
+    talk.call("index/list", chatId="tab-7")
+    talk.run("What do mills do?", chatId="tab-7", promptId="p-1")
+    talk.call("prompt/send", chatId="tab-7", promptId="p-2", text="/search thread")
+    talk.call("index/remove", chatId="tab-7", source="loom.log")
+    talk.call("index/get", chatId="tab-7", id=added["sourceId"])
+    talk.call("index/search", queries=["grind"], scope="chat")
+
+
 def _begin(talk: Talk, *replies: list[Json]) -> None:
     """A process whose model plays these replies, and a small project under git."""
     script = {"onExhausted": "echo", "replies": [{"steps": steps} for steps in replies]}

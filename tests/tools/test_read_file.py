@@ -35,6 +35,7 @@ async def test_lines_come_with_numbers_and_the_hash_of_all_bytes(hands: OpenHand
         "2\tsecond\n… 1 more lines; ask for them by start_line and end_line",
         paths=("notes.txt",),
         seen={"notes.txt": sha256(b"first\nsecond\nthird\n").hexdigest()},
+        shown=True,
     )
 
 

@@ -24,6 +24,23 @@ TRIED = "[providers.openai]\ntimeout = 20\nretries = 0\n"
 """A refusal is final: what is sent once too large must not pass at the second try."""
 
 
+TOOLS = [
+    *(
+        "list_dir",
+        "read_file",
+        "glob",
+        "grep",
+        "git_diff",
+        "write_file",
+        "edit_file",
+        "insert_line",
+        "patch_file",
+    ),
+    *("run_command", "update_plan", "ask_user"),
+]
+"""A small window holds so many definitions and some talk; further tools would only make the tests longer."""
+
+
 class Room:
     """`bench.project` is a git repository. Chats are in it; `c` is there when nothing else is named."""
 
@@ -41,7 +58,8 @@ class Room:
         self.project: Path = bench.project
         self.fake = fake
         self.model = model
-        self.config: Json = {"mode": "auto", **({"window": window} if window else {}), **config}
+        sized = {"window": window, "tools": {"allow": TOOLS}} if window else {}
+        self.config: Json = {"mode": "auto", **sized, **config}
         self.table = self.spawn.folder / "models.toml"
         self.table.write_text(TRIED)
         self.env = {**fake.env, **(env or {})}

@@ -193,7 +193,10 @@ def test_where_nothing_can_be_gained_nothing_is_compacted(bench: Workbench, fake
 
 
 def test_old_outputs_are_masked_before_anything_is_summarised(quiet: Room) -> None:
-    quiet.ask(f"{GOAL} {say_tool('run_command', command='seq 1 1200')}")
+    (quiet.project / "numbers.txt").write_text("".join(f"{number}\n" for number in range(1, 600)))
+    quiet.sidecar.call("chat/configure", chatId="c", set={"tools": {"allow": ["read_file", "run_command"]}})
+    quiet.ask(f"{GOAL} {say_tool('read_file', path='numbers.txt')}")
+    quiet.sidecar.call("files/clear", chatId="c")
     quiet.ask(say_tool("run_command", command="seq 2000 2100; echo the-end"))
     _talk(quiet, 3, 20, 2)
     quiet.sidecar.call("chat/configure", chatId="c", set={"compaction": {"background": 0.3, "blocking": 1.0}})
@@ -207,8 +210,8 @@ def test_old_outputs_are_masked_before_anything_is_summarised(quiet: Room) -> No
     quiet.ask("And now? [[say=Well]]")
     results = [message for message in messages(quiet.asked[-1]) if message["role"] == "tool"]
     assert len(results) == 2
-    assert "\n600\n" not in results[0]["content"]
-    assert "left out" in results[0]["content"]
+    assert "\t300\n" not in results[0]["content"]
+    assert "left out; search_context or get_output finds them in out:" in results[0]["content"]
     assert GOAL in sent_text(quiet.asked[-1])
     assert not quiet.refused
 

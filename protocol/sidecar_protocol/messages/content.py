@@ -139,7 +139,7 @@ class Item(Wire, kw_only=True, frozen=True):
     input: Any = None
     """A tool's arguments."""
     output: Json | None = None
-    """A tool's output: `text`, `truncated`, `ref?`."""
+    """A tool's output: `text`, `truncated`, `ref?` (a blob of the whole), `source?` (in the index)."""
     locations: list[Json] | None = None
     """Places that a tool touched: `path`, `line?`."""
     changes: list[FileChange] | None = None

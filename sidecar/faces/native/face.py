@@ -29,7 +29,18 @@ _WORK = [
     name
     for name, method in METHODS.items()
     if method.name.partition("/")[0]
-    in ("files", "patches", "git", "permission", "input", "permissionRules", "tools", "commands", "rules")
+    in (
+        "files",
+        "patches",
+        "git",
+        "permission",
+        "input",
+        "permissionRules",
+        "tools",
+        "commands",
+        "rules",
+        "index",
+    )
 ] + ["chat/fork", "chat/rewind", "chat/context", "chat/compact", "chat/uncompact"]
 
 _CUSTODY = ["data/purge", "projects/rebind", "stats/read"]
@@ -123,6 +134,7 @@ def _work(
     """The handlers of what has to do with tools."""
     from .branches import BranchHandlers
     from .context import ContextHandlers
+    from .index import IndexHandlers
     from .permissions import PermissionHandlers
     from .tools import ToolHandlers
     from .work import WorkHandlers
@@ -130,6 +142,7 @@ def _work(
     return {
         **BranchHandlers(ready, attachments).table(),
         **ContextHandlers(ready).table(),
+        **IndexHandlers(ready).table(),
         **PermissionHandlers(ready).table(),
         **ToolHandlers(ready, client).table(),
         **WorkHandlers(ready).table(),

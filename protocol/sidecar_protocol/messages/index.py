@@ -1,0 +1,220 @@
+"""The index: tool outputs, files, pages and texts that are kept out of the window, and found again by their words."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from .base import Key, Wire
+
+__all__ = [
+    "IndexAddParams",
+    "IndexAddResult",
+    "IndexGetParams",
+    "IndexGetResult",
+    "IndexHit",
+    "IndexListParams",
+    "IndexListResult",
+    "IndexRemoveParams",
+    "IndexRemoveResult",
+    "IndexResults",
+    "IndexSearchParams",
+    "IndexSearchResult",
+    "IndexSkipped",
+    "IndexSource",
+    "SourceLines",
+]
+
+Kind = Literal["output", "file", "page", "code", "text"]
+
+
+class SourceLines(Wire, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Lines of a text, from 1, both ends included."""
+
+    start: int
+    """The first line."""
+    end: int
+    """The last line."""
+
+
+class IndexSource(Wire, kw_only=True, frozen=True):
+    """A text that is kept, without the text."""
+
+    id: str
+    """`out:…`: gets the whole by `index/get`. Nothing ever gets another's."""
+    source: str
+    """What it is called: a command line, a path, an address, or the name that an app gave it."""
+    kind: Kind
+    """A tool's output, a file of the project, a fetched page, what code printed, or a text that an app added."""
+    session_id: str | None = None
+    """The chat that it belongs to; absent when it belongs to a project, or to nobody."""
+    project_path: str | None = None
+    """The project that it belongs to."""
+    tool_name: str | None = None
+    """The tool that made it."""
+    path: str | None = None
+    """The file that it is a copy of."""
+    ts: int
+    """When it was kept, in milliseconds since 1970."""
+    bytes: int
+    """Its size."""
+    lines: int
+    """How many lines it has."""
+    tokens: int
+    """What it would have cost in a window, roughly."""
+    chunks: int
+    """The pieces that a search finds it by; 0 while it waits to be indexed."""
+    truncated: bool = False
+    """Whether it was too large to be kept whole."""
+
+
+class IndexSkipped(Wire, kw_only=True, frozen=True):
+    """A file that was not indexed."""
+
+    path: str
+    """Which."""
+    reason: str
+    """Why, in words."""
+
+
+class IndexAddParams(Key, kw_only=True, frozen=True):
+    """Either `content` with a `source`, or a `path` in the project. With a key the chat's, else the project's."""
+
+    content: str | None = None
+    """The text to keep."""
+    path: str | None = None
+    """A file or a folder of the project; ignored files are left out."""
+    source: str | None = None
+    """What the text is called in hits; required with `content`."""
+    kind: Kind | None = None
+    """What the text is; `text` when absent, `file` for a path."""
+
+
+class IndexAddResult(Wire, kw_only=True, frozen=True):
+    """Answered when the text can be found."""
+
+    source_id: str | None
+    """The source that was added; null for a folder in which nothing was to be indexed."""
+    chunks: int
+    """Pieces that it was cut into, of all files together."""
+    tokens: int
+    """Tokens that are kept, roughly."""
+    sources: list[IndexSource]
+    """What was added, or is there unchanged: one for a text or a file, one a file for a folder."""
+    skipped: list[IndexSkipped] = []
+    """Files that were left out."""
+
+
+class IndexSearchParams(Key, kw_only=True, frozen=True):
+    """Words; `"a phrase"`, AND, OR, NOT or `-word`, and `prefix*` are understood. By words, not by meaning."""
+
+    queries: list[str]
+    """What is looked for; one answer each."""
+    scope: Literal["chat", "project", "all"] | None = None
+    """Where: this chat, its project (its chats and files), or everything. `chat` with a key, else `all`."""
+    source: str | None = None
+    """Only this source: its id, or its name exactly."""
+    tool_name: str | None = None
+    """Only what this tool printed."""
+    kind: Kind | None = None
+    """Only sources of this kind."""
+    sort: Literal["relevance", "recent"] = "relevance"
+    """What comes first."""
+    limit: int = 5
+    """Hits a query, at most."""
+    max_tokens: int = 1200
+    """Of all hits' text together."""
+
+
+class IndexHit(Wire, kw_only=True, frozen=True):
+    """A place that was found."""
+
+    id: str
+    """Gets this place by `index/get`."""
+    source_id: str
+    """Gets the whole text by `index/get`."""
+    source: str
+    """What the source is called."""
+    kind: Kind
+    """What the source is."""
+    title: str
+    """Where in the source: headings, a definition, a key path."""
+    path: str | None = None
+    """The file."""
+    lines: SourceLines
+    """Which lines `text` shows."""
+    tool_name: str | None = None
+    """The tool that made the source."""
+    text: str
+    """The lines around what was found."""
+    score: float
+    """Higher is better; comparable within one query."""
+    ts: int
+    """When the source was kept."""
+    session_id: str | None = None
+    """The chat that it belongs to."""
+
+
+class IndexResults(Wire, kw_only=True, frozen=True):
+    """The answer to one query."""
+
+    hits: list[IndexHit]
+    """The best first, or the newest."""
+    tokens: int
+    """What the hits' texts cost."""
+    corrected: str | None = None
+    """What was searched for instead, since nothing has the words as they were written."""
+
+
+class IndexSearchResult(Wire, kw_only=True, frozen=True):
+    results: list[IndexResults]
+    """One a query, in their order."""
+
+
+class IndexGetParams(Key, kw_only=True, frozen=True):
+    """With a key, only what that chat and its project may see."""
+
+    id: str
+    """A source (`out:…`) or a hit."""
+    lines: SourceLines | None = None
+    """Only these lines of it."""
+
+
+class IndexGetResult(Wire, kw_only=True, frozen=True):
+    source: IndexSource
+    """Whose text it is."""
+    text: str
+    """The whole text, or the lines that were asked for."""
+    lines: SourceLines
+    """Which lines these are."""
+
+
+class IndexListParams(Key, kw_only=True, frozen=True):
+    scope: Literal["chat", "project", "all"] | None = None
+    """Whose sources; `chat` with a key, else `all`."""
+    kind: Kind | None = None
+    """Only sources of this kind."""
+    cursor: str | None = None
+    """The `nextCursor` of the page before."""
+    limit: int = 50
+    """At most so many items."""
+
+
+class IndexListResult(Wire, kw_only=True, frozen=True):
+    items: list[IndexSource]
+    """The newest first."""
+    next_cursor: str | None = None
+    """For the next page; absent on the last."""
+
+
+class IndexRemoveParams(Key, kw_only=True, frozen=True):
+    """With a key, only what that chat and its project may see."""
+
+    id: str | None = None
+    """A source."""
+    source: str | None = None
+    """Or all sources of exactly this name."""
+
+
+class IndexRemoveResult(Wire, kw_only=True, frozen=True):
+    removed: int
+    """Sources that are gone."""

@@ -1,0 +1,170 @@
+"""The index as one chat uses it: what its tools print is kept there, and what its model looks for is found there.
+
+A chat sees its own sources and those of its project. What happens in the index itself is not known here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+
+import anyio
+import anyio.to_thread
+
+from ..model.content import Item
+from ..model.failures import Failure, StorageFailed
+from ..model.index import NewSource, Query, Results, Scope, Source, SourceKind, Whole
+from ..tools.base import Wrong
+from ..tools.toolbox import Kept
+from ..workspace.paths import Workspace
+from .desk import Desk
+from .measuring import rough_count
+
+logger = logging.getLogger(__name__)
+
+WORTH_FINDING = 512
+"""Bytes: a shorter output costs less than the words that would stand for it."""
+
+PREVIEW_TOKENS = 300
+"""What stands for an output that is kept out of the window: enough to see how it went and what is in it."""
+
+LOOKS_ITSELF = ("search_context", "get_output", "index_path")
+"""Tools that show what is kept already."""
+
+IN_A_THREAD = 64 * 1024
+"""Characters: the preview of a longer output is made beside the other chats."""
+
+MAX_REMEMBERED = 500
+"""Outputs of a chat whose repetition is noticed, so that a file that is read ten times is found once."""
+
+
+class ChatLibrary:
+    """What one call of a tool may do with the index."""
+
+    def __init__(self, desk: Desk, item: Item, workspace: Workspace | None) -> None:
+        self._desk = desk
+        self._item = item
+        self._workspace = workspace
+
+    async def keep(self, text: str, label: str, kind: SourceKind, *, path: str | None = None) -> Source:
+        return await self._desk.workshop.index().keep(_new(self._desk, self._item, text, label, kind, path))
+
+    async def search(
+        self,
+        queries: Sequence[str],
+        *,
+        scope: Scope = "chat",
+        source: str | None = None,
+        kind: SourceKind | None = None,
+        limit: int = 5,
+        max_tokens: int = 1200,
+    ) -> list[Results]:
+        chat = self._desk.chat
+        if scope == "project" and chat.project_path is None:
+            scope = "chat"
+        asked = [
+            Query(
+                text=query,
+                scope=scope,
+                chat=chat.id,
+                project=chat.project_path,
+                source=source,
+                kind=kind,
+                limit=limit,
+                max_tokens=max(1, max_tokens // len(queries)),
+            )
+            for query in queries
+        ]
+        return await self._desk.workshop.index().search(asked)
+
+    async def read(self, id: str, lines: tuple[int, int] | None = None) -> Whole:
+        chat = self._desk.chat
+        found = await self._desk.workshop.index().get(id, lines, chat=chat.id, project=chat.project_path)
+        if found is None:
+            raise Wrong(
+                f"Nothing is kept as {id[:80]!r}. Use an id out:… from a tool's output or from a search."
+            )
+        return found
+
+    async def add_path(self, path: str) -> tuple[list[Source], list[tuple[str, str]]]:
+        if self._workspace is None:
+            raise Wrong("This chat has no project, so there are no files.")
+        chat = self._desk.chat
+        return await self._desk.workshop.index().add_path(
+            self._workspace, path, chat=None, project=chat.project_path
+        )
+
+
+async def captured(desk: Desk, item: Item, text: str, *, shown: bool, cut: bool) -> Kept:
+    """Keep what a tool printed: as a blob when not all of it is sent, and in the index when it is worth finding.
+
+    `shown` is what the model asked to see; `cut` says that even that is too long.
+    """
+    settings = desk.settings.index
+    size = len(text.encode(errors="replace"))
+    indexed = settings.enabled and size >= WORTH_FINDING and item.name not in LOOKS_ITSELF
+    by_preview = indexed and not shown and size > settings.inline_max
+    ref = None
+    source: Source | None = None
+
+    async def keep_whole() -> None:
+        nonlocal ref
+        (kept,) = await desk.workshop.store.put_blobs([text.encode()], "text/plain; charset=utf-8")
+        ref = kept.id
+
+    async def keep_findable() -> None:
+        nonlocal source
+        source = await _kept_once(desk, item, text)
+
+    async with anyio.create_task_group() as tasks:  # side by side, they share a commit
+        if by_preview or cut:
+            tasks.start_soon(keep_whole)
+        if indexed:
+            tasks.start_soon(keep_findable)
+    if source is None:
+        return Kept(ref)
+    preview = await _preview(desk, item, text, source) if by_preview else None
+    return Kept(ref, source.id, preview)
+
+
+async def _kept_once(desk: Desk, item: Item, text: str) -> Source | None:
+    """The source of an output. One that cannot be indexed is not found again, and harms nothing else."""
+    label = item.title or item.name or "tool"
+    seen = hashlib.sha256(f"{label}\0{text}".encode(errors="replace")).digest()
+    known = desk.kept_sources.get(seen)
+    if known:
+        return known
+    try:
+        source = await desk.workshop.index().keep(_new(desk, item, text, label, "output", None))
+    except StorageFailed:
+        raise
+    except Failure as failure:
+        logger.warning("an output is not indexed", extra={"error": failure.message})
+        return None
+    desk.kept_sources[seen] = source
+    while len(desk.kept_sources) > MAX_REMEMBERED:
+        del desk.kept_sources[next(iter(desk.kept_sources))]
+    return source
+
+
+async def _preview(desk: Desk, item: Item, text: str, source: Source) -> str:
+    from ..index.preview import preview
+
+    def make() -> str:
+        return preview(
+            text,
+            label=source.label,
+            id=source.id,
+            max_tokens=PREVIEW_TOKENS,
+            count=rough_count,
+        )
+
+    return await anyio.to_thread.run_sync(make) if len(text) > IN_A_THREAD else make()
+
+
+def _new(desk: Desk, item: Item, text: str, label: str, kind: SourceKind, path: str | None) -> NewSource:
+    chat = desk.chat
+    return NewSource(
+        text=text, label=label, kind=kind, chat=chat.id, project=chat.project_path, tool=item.name, path=path
+    )

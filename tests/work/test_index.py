@@ -1,0 +1,195 @@
+"""What tools print is kept out of the window, and found again: by the model's tools, by apps, by people."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from tests.support.sidecar import Sidecar
+from tests.work.test_commands import command
+from tests.work.workbench import Workbench, call, outputs, tools
+
+Json = dict[str, Any]
+
+LOG = "\n".join(f"step {n}: all looms are quiet" for n in range(400))
+NOISE = "seq 1 3000; echo 'ERROR loom 7: the red thread broke'; seq 3001 6000"
+
+
+def found(sidecar: Sidecar, *queries: str, **more: Any) -> list[list[Json]]:
+    results = sidecar.call("index/search", **{"chatId": "c", "queries": list(queries), **more})["results"]
+    return [result["hits"] for result in results]
+
+
+def test_a_long_output_is_sent_by_its_preview_and_found_again(bench: Workbench) -> None:
+    steps = [
+        call("run_command", command=NOISE),
+        call("search_context", queries=["red thread"]),
+        "done",
+    ]
+    sidecar = bench.start(steps)
+    ended = sidecar.run("go", chatId="c")
+
+    run, search = tools(sidecar, ended["sessionId"])
+    assert len(run["output"]["text"]) < 1500
+    assert run["output"]["source"] in run["output"]["text"]
+    assert "exit code 0" in run["output"]["text"]
+    assert "ERROR loom 7: the red thread broke" in search["output"]["text"]
+    assert len(search["output"]["text"]) < 6000
+    whole = sidecar.call("blob/read", ref=run["output"]["ref"], length=10**6)
+    assert "ERROR loom 7" in base64.b64decode(whole["data"]).decode()
+
+
+def test_lines_of_an_output_are_shown_by_its_reference(bench: Workbench) -> None:
+    sidecar = bench.start([call("run_command", command="seq 100000 104000"), "done"], ["again"])
+    session = sidecar.run("go", chatId="c")["sessionId"]
+    (run,) = tools(sidecar, session)
+    lines = {"start": 2, "end": 4}
+
+    assert sidecar.call("index/get", chatId="c", id=run["output"]["source"], lines=lines)["text"].split() == [
+        "100001",
+        "100002",
+        "100003",
+    ]
+
+
+def test_the_model_reads_lines_of_an_output(bench: Workbench) -> None:
+    sidecar = bench.start([call("run_command", command="seq 100000 104000"), "done"])
+    session = sidecar.run("go", chatId="c")["sessionId"]
+    source = tools(sidecar, session)[0]["output"]["source"]
+    sidecar.close_stdin()
+    sidecar.wait()
+    sidecar = bench.start(
+        [
+            call("get_output", id=source, start_line=2, end_line=3),
+            call("get_output", id="out:nothing"),
+            "done",
+        ],
+    )
+    sidecar.run("go", chatId="c")
+
+    shown, missing = outputs(sidecar, session)[-2:]
+    assert shown.splitlines()[1:3] == ["100001", "100002"]
+    assert "Nothing is kept as 'out:nothing'" in missing
+
+
+def test_a_short_output_stays_and_is_found(bench: Workbench) -> None:
+    sidecar = bench.start([call("run_command", command="seq 1 300"), "done"])
+    session = sidecar.run("go", chatId="c")["sessionId"]
+    (run,) = tools(sidecar, session)
+
+    assert run["output"]["truncated"] is False
+    assert "\n150\n" in run["output"]["text"]
+    (hits,) = found(sidecar, "299")
+    assert [hit["sourceId"] for hit in hits] == [run["output"]["source"]]
+
+
+def test_what_a_model_asked_to_read_is_shown_whole(bench: Workbench) -> None:
+    (bench.project / "long.txt").write_text(LOG)
+    sidecar = bench.start([call("read_file", path="long.txt"), call("read_file", path="long.txt"), "done"])
+    session = sidecar.run("go", chatId="c")["sessionId"]
+    first, second = tools(sidecar, session)
+
+    assert first["output"]["text"].endswith("400\tstep 399: all looms are quiet")
+    assert first["output"]["source"] == second["output"]["source"], "the same text is kept once"
+
+
+def test_a_folder_is_indexed_without_being_read(bench: Workbench) -> None:
+    (bench.project / ".gitignore").write_text("secret.txt\n")
+    (bench.project / "secret.txt").write_text("a hidden loom")
+    (bench.project / "src" / "loom.py").write_text("def weave(thread):\n    return thread * 7\n")
+    sidecar = bench.start(
+        [call("index_path", path="."), call("search_context", queries=["weave"], scope="project"), "done"]
+    )
+    session = sidecar.run("go", chatId="c")["sessionId"]
+    added, search = outputs(sidecar, session)
+
+    assert "files can be searched" in added
+    assert "def weave(thread):" in search
+    assert found(sidecar, "hidden loom", scope="project") == [[]]
+
+
+def test_people_search_and_index_by_commands(bench: Workbench) -> None:
+    sidecar = bench.start(["unused"])
+    assert command(sidecar, "/index src")["data"]["sources"][0]["file"] == "src/add.py"
+    hits = command(sidecar, "/search return a")["data"]["hits"]
+    assert "def add(a, b):" in hits[0]["text"]
+
+
+def test_apps_add_list_get_and_remove(bench: Workbench) -> None:
+    sidecar = bench.start(["unused"])
+    added = sidecar.call("index/add", chatId="c", content=LOG, source="loom.log")
+
+    listed = sidecar.call("index/list", chatId="c")["items"]
+    assert [(item["id"], item["source"], item["kind"], item["lines"]) for item in listed] == [
+        (added["sourceId"], "loom.log", "text", 400)
+    ]
+    (hits,) = found(sidecar, "step 77", source="loom.log", limit=1)
+    assert "step 77:" in hits[0]["text"]
+    assert sidecar.call("index/get", chatId="c", id=added["sourceId"])["text"] == LOG
+    assert sidecar.call("index/remove", chatId="c", source="loom.log") == {"removed": 1}
+    assert found(sidecar, "step 77") == [[]]
+
+
+def test_no_chat_sees_anothers_texts(bench: Workbench) -> None:
+    sidecar = bench.start(["unused"])
+    sidecar.call("chat/open", chatId="other")
+    added = sidecar.call("index/add", chatId="other", content="the canary sings at noon", source="cage")
+
+    assert found(sidecar, "canary noon", "canary OR sings", source="cage") == [[], []]
+    assert found(sidecar, "canary", scope="project") == [[]]
+    assert sidecar.refused("index/get", chatId="c", id=added["sourceId"]).data["name"] == "not_found"
+    assert sidecar.refused("index/remove", chatId="c", id=added["sourceId"]).data["name"] == "not_found"
+    assert sidecar.call("index/remove", chatId="c", source="cage") == {"removed": 0}
+    ((hit,),) = found(sidecar, "canary", scope="all")
+    assert hit["text"] == "the canary sings at noon"
+
+
+def test_a_deleted_chat_takes_its_texts_along(bench: Workbench) -> None:
+    sidecar = bench.start(["unused"])
+    sidecar.call("chat/open", chatId="other")
+    sidecar.call("index/add", chatId="other", content="the canary sings at noon", source="cage")
+    sidecar.call("chat/delete", chatId="other")
+    assert found(sidecar, "canary", scope="all") == [[]]
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "field"),
+    [
+        ("index/add", {"chatId": "c"}, "content"),
+        ("index/add", {"chatId": "c", "content": "x"}, "source"),
+        ("index/add", {"chatId": "c", "content": "x", "path": "y", "source": "z"}, "content"),
+        ("index/add", {"path": "y"}, "projectPath"),
+        ("index/search", {"queries": ["x"], "scope": "chat"}, "scope"),
+        ("index/search", {"queries": ["x"], "scope": "project"}, "projectPath"),
+        ("index/search", {"chatId": "c", "queries": []}, "queries"),
+        ("index/search", {"chatId": "c", "queries": ["x"], "limit": 0}, "limit"),
+        ("index/search", {"chatId": "c", "queries": ["x"], "maxTokens": 0}, "maxTokens"),
+        ("index/get", {"chatId": "c", "id": "out:x", "lines": {"start": 5, "end": 1}}, "lines"),
+        ("index/remove", {"chatId": "c"}, "id"),
+        ("index/list", {"chatId": "c", "limit": 0}, "limit"),
+        ("index/list", {"chatId": "c", "cursor": "x"}, "cursor"),
+    ],
+)
+def test_a_wrong_call_names_the_field(bench: Workbench, method: str, params: Json, field: str) -> None:
+    sidecar = bench.start(["unused"])
+    refusal = sidecar.refused(method, **params)
+    assert (refusal.code, refusal.detail("params")["field"]) == (-32602, field)
+
+
+def test_an_index_that_is_off_keeps_nothing_and_harms_no_chat(bench: Workbench) -> None:
+    (bench.spawn.folder / "off.toml").write_text("[index]\nenabled = false\n")
+    sidecar = bench.spawn(
+        "--config",
+        str(bench.spawn.folder / "off.toml"),
+        model=bench.script([call("run_command", command="seq 1 1500"), "done"]),
+    )
+    bench.open(sidecar)
+    session = sidecar.run("go", chatId="c")["sessionId"]
+    (run,) = tools(sidecar, session)
+
+    assert "\n1000\n" in run["output"]["text"]
+    assert "source" not in run["output"]
+    assert "search_context" not in [tool["name"] for tool in sidecar.call("tools/list", chatId="c")["items"]]
+    assert sidecar.refused("index/search", chatId="c", queries=["x"]).data["name"] == "precondition_failed"
