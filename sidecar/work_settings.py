@@ -51,6 +51,8 @@ def work_settings(settings: Settings) -> WorkSettings:
         hook_paths=settings.hooks.paths,
         index=index_settings(settings),
         fetch=_fetch(settings),
+        snapshot_interval=settings.session.snapshot_interval,
+        max_snapshots=settings.session.max_snapshots,
     )
 
 

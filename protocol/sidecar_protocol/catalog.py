@@ -8,6 +8,7 @@ from __future__ import annotations
 from .rows.custody import CUSTODY
 from .rows.index import INDEX
 from .rows.row import Method, Notice, Question
+from .rows.snapshots import SNAPSHOTS
 from .rows.system import SYSTEM
 from .rows.talk import TALK
 from .rows.work import QUESTIONS, WORK
@@ -17,7 +18,9 @@ __all__ = ["METHODS", "NOTIFICATIONS", "REQUESTS", "VERSIONS", "Method", "Notice
 VERSIONS = [1]
 """The versions of the contract that this package speaks."""
 
-METHODS: dict[str, Method] = {method.name: method for method in [*TALK, *WORK, *INDEX, *CUSTODY, *SYSTEM]}
+METHODS: dict[str, Method] = {
+    method.name: method for method in [*TALK, *WORK, *INDEX, *CUSTODY, *SNAPSHOTS, *SYSTEM]
+}
 """What the client may ask of the sidecar."""
 
 REQUESTS: dict[str, Question] = {question.name: question for question in QUESTIONS}

@@ -15,6 +15,7 @@ from ..providers.registry import AUTO, Registry
 from ..store.store import Store
 from ..tools.toolbox import Toolbox
 from . import titles
+from .continuity import Continuity
 from .desk import Desk
 from .messages import messages_of
 from .running import RunningTurn
@@ -30,8 +31,9 @@ Compact = Callable[["Question", Provider, str], Awaitable[bool]]
 class Answering:
     """One chat's; remembers of which models it has said that nobody knows their window."""
 
-    def __init__(self, providers: Registry, store: Store, desk: Desk) -> None:
+    def __init__(self, providers: Registry, store: Store, desk: Desk, continuity: Continuity) -> None:
         self._providers = providers
+        self._continuity = continuity
         self._store = store
         self._desk = desk
         self._told: set[str] = set()
@@ -131,9 +133,9 @@ class Answering:
         from .stepping import Stepping
 
         known = self._compactions
-        question = await asking.question(self._store, self._desk, chat, asked)
+        question = await asking.question(self._store, self._desk, chat, asked, self._continuity)
         if await compact(question, asked.provider, asked.model):
-            question = await asking.question(self._store, self._desk, chat, asked)
+            question = await asking.question(self._store, self._desk, chat, asked, self._continuity)
         self._unlearned = question
         self.last = question if known == self._compactions else None
         used = question.manifest["used"]

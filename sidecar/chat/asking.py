@@ -15,6 +15,7 @@ import msgspec
 
 from ..context import budget as budgets
 from ..context.assembly import LAST_TURNS, MESSAGE_TOKENS, Assembly, Materials, assemble
+from ..context.assembly import Block as Row
 from ..context.budget import Budget, Caps, Wanted
 from ..context.fences import stub
 from ..context.gates import Switches
@@ -25,6 +26,7 @@ from ..model.failures import Failure, ProviderFailed
 from ..providers.base import Message, ModelRequest, UserMessage
 from ..store.compactions import Compaction
 from ..store.store import Store
+from .continuity import SNAPSHOT, Continuity, Due
 from .copies import GATHERED
 from .desk import Desk
 from .gathering import RECENT_TURNS, Gathered, Gatherer
@@ -62,28 +64,31 @@ class Question(msgspec.Struct, frozen=True):
     """What all of the chat would take, as a share of the budget; 1 or more when not all of it fits."""
 
 
-async def question(store: Store, desk: Desk, chat: Chat, asked: Asked) -> Question:
+async def question(store: Store, desk: Desk, chat: Chat, asked: Asked, continuity: Continuity) -> Question:
     """The request, and its manifest; raises when system, rules and prompt alone do not fit."""
-    return await _Asking(store, desk, chat, asked).run()
+    return await _Asking(store, desk, chat, asked, continuity).run()
 
 
 class _Asking:
-    def __init__(self, store: Store, desk: Desk, chat: Chat, asked: Asked) -> None:
+    def __init__(self, store: Store, desk: Desk, chat: Chat, asked: Asked, continuity: Continuity) -> None:
         self._store = store
+        self._continuity = continuity
         self._desk = desk
         self._chat = chat
         self._asked = asked
         self._secret = chat.epoch
+        self._due: Due | None = None
 
     async def run(self) -> Question:
         asked = self._asked
-        compaction = await self._store.compaction(self._chat.id)
+        compaction, restored = await self._store.snapshots.before_a_request(self._chat.id)
         window, is_missed, small = await self._window()
-        measure = await self._measure(window, small)
+        measure = await self._measure(window, small and restored is None)
         budget = self._budget(window, measure)
         history = await self._history(budget, measure, compaction)
         wanted = _wanted(asked.config.get("budgets") or {}, self._desk.settings.max_rule_tokens)
         caps = budgets.caps(budget.total, wanted)
+        self._due = self._continuity.due(compaction, restored)
         gathered, materials, made = await self._assembled(history, budget, caps, measure)
         if gathered.relies_on - _sent(made):
             # A file that is needed came with a turn that no longer fits: so files are sent as if for the first time.
@@ -94,6 +99,8 @@ class _Asking:
         kept = await self._kept(made, gathered, measure)
         request = await self._request(made, history, budget, window, measure)
         manifest = self._manifest(made, budget, measure)
+        if not asked.preview:
+            self._continuity.asked(asked.turn_id, compaction)
         fill = _fill(materials, made, budget, measure, history.unread)
         along = bool(kept) and bool(asked.prompt)
         return Question(request, manifest, kept, is_missed, measure, budget, asked.prompt, along, fill)
@@ -103,7 +110,7 @@ class _Asking:
     ) -> tuple[Gathered, Materials, Assembly]:
         gathered = await self._gather(history, measure, caps.per_file)
         collecting = Collecting(self._store, self._desk, self._chat, self._asked, measure)
-        materials = await collecting.run(history, gathered, budget, caps)
+        materials = await collecting.run(history, gathered, budget, caps, self._due)
         made = await anyio.to_thread.run_sync(assemble, materials, budget, caps, measure.count)
         return gathered, materials, made
 
@@ -197,7 +204,7 @@ class _Asking:
         texts: list[bytes] = []
         for block in made.blocks:
             found = gathered.opened.get(block.id)
-            if block.included == "dropped" or block.kind not in _TAIL or block.id in ("files", GATHERED):
+            if block.included == "dropped" or not _in_tail(block) or block.id in ("files", GATHERED):
                 continue
             if found:
                 texts += [block.text.encode(errors="replace"), found.data]
@@ -226,7 +233,7 @@ class _Asking:
         tail = [
             block.text
             for block in made.blocks
-            if block.kind in _TAIL and block.id != GATHERED and block.included != "dropped" and block.text
+            if _in_tail(block) and block.id != GATHERED and block.included != "dropped" and block.text
         ]
         if asked.prompt:
             along = [Block(type="text", text="\n\n".join(tail))] if tail else []
@@ -286,7 +293,11 @@ class _Asking:
 
 
 _TAIL = ("openFiles", "patches", "gitDiff", "retrieval")
-"""Blocks that stand before the prompt, in its own message."""
+"""Kinds of blocks that stand before the prompt, in its own message."""
+
+
+def _in_tail(block: Row) -> bool:
+    return block.kind in _TAIL or block.id == SNAPSHOT
 
 
 TOP = ("summary", GATHERED)
@@ -317,7 +328,7 @@ def _wanted(configured: dict[str, Any], rules: int) -> Wanted:
 
 def _fill(materials: Materials, made: Assembly, budget: Budget, measure: Measure, unread: bool) -> float:
     said = sum(turn.tokens for turn in materials.turns)
-    sent = [block for block in made.blocks if block.included != "dropped"]
+    sent = [block for block in made.blocks if block.included != "dropped" and block.id != SNAPSHOT]
     others = sum(block.tokens for block in sent if block.kind in _FIXED or block.id == GATHERED)
     share = (said + others) / max(1, budget.total)
     return max(1.0, share) if unread else share

@@ -174,6 +174,7 @@ async def _carry_out(
     made = await plan(session, scale, force=trigger == "manual")
     if made is None:
         return None
+    await session.continuity.keep("compaction")
     id = new_id("co")
     began = {"compactionId": id, "trigger": trigger, "tokensBefore": made.before}
     await keep(NewEvent("compaction.started", began))

@@ -75,6 +75,9 @@ class WorkSettings(msgspec.Struct, frozen=True):
     hook_paths: Sequence[str] = ()
     index: IndexSettings = IndexSettings()
     fetch: FetchSettings = FetchSettings()
+    snapshot_interval: int = 10
+    """Turns after which what the session has come to is kept; 0: only before a compaction and at its end."""
+    max_snapshots: int = 10
 
 
 class Workshop(msgspec.Struct, frozen=True):

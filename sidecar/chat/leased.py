@@ -22,6 +22,7 @@ from ..store.leases import LeaseHeld, Unclosed
 from ..store.store import Snapshot, Stale, Store
 from . import closure, config, identity
 from .answering import Answering
+from .continuity import Continuity
 from .desk import Desk, Workshop
 from .recorder import Recorder
 from .running import RunningTurn
@@ -59,7 +60,8 @@ class LeasedChat:
         self.lock = anyio.Lock()
         self.recorder = Recorder(around.store, chat.id, chat.last_seq, around.tasks, around.client)
         self.desk = Desk(self, around.workshop)
-        self.answering = Answering(around.providers, around.store, self.desk)
+        self.continuity = Continuity(around.store, self.desk)
+        self.answering = Answering(around.providers, around.store, self.desk, self.continuity)
         self.deleted = False
         self.leaving = False
         self.compacting = False

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ..context.assembly import Found, Material, Materials, Past, Retrieve
+from ..context.assembly import Found, Material, Materials, Past, Resuming, Retrieve
 from ..context.budget import Budget, Caps
 from ..context.fences import fenced
 from ..context.gates import uncovered
@@ -23,6 +23,7 @@ from ..model.recall import Pool
 from ..providers.base import Provider, ToolSpec
 from ..store.compactions import Compaction
 from ..store.store import Store
+from .continuity import RESTORED, RESUMED, SNAPSHOT, Due
 from .copies import GATHERED, Copy, copies, gathered_text, without_files
 from .desk import Desk
 from .gathering import Gathered
@@ -128,7 +129,9 @@ class Collecting:
         self._measure = measure
         self._secret = chat.epoch
 
-    async def run(self, history: History, gathered: Gathered, budget: Budget, caps: Caps) -> Materials:
+    async def run(
+        self, history: History, gathered: Gathered, budget: Budget, caps: Caps, due: Due | None
+    ) -> Materials:
         measure = self._measure
         turns = self._pasts(history, measure)
         whole = sum(turn.tokens for turn in turns)
@@ -160,6 +163,7 @@ class Collecting:
             diffs=[switched(material) for material in gathered.diffs],
             git_diff=gathered.git_diff and switched(gathered.git_diff),
             retrieve=retrieve,
+            resuming=await self._resuming(due, needs_past, excluded),
             retrieval_gate=lambda sent: self._retrieval_gate(gathered, sent),
         )
 
@@ -236,6 +240,24 @@ class Collecting:
             return None
         label = f"files as of the compaction: {', '.join(kept.path or '' for kept in files)}"
         return Material(GATHERED, "openFiles", label, text, "compacted")
+
+    async def _resuming(self, due: Due | None, needs_past: bool, excluded: set[str]) -> Resuming | None:
+        """What the session has come to, when the model may have lost sight of it."""
+        if due is None or (due.gate == RESUMED and not needs_past):
+            return None
+        if {SNAPSHOT, due.label} & excluded:
+            return Resuming(SNAPSHOT, due.label, "excluded", lambda sent, room: "", open=False)
+        entries = await due.entries()
+        from ..context.continuity import drawn, missing
+
+        def spell(text: str) -> str:
+            return fenced(self._secret, SNAPSHOT, due.label, text)
+
+        def draw(sent: Sequence[str], room: int) -> str:
+            told = entries if due.gate == RESTORED else missing(entries, sent)
+            return drawn(told, self._measure.count, room, spell)
+
+        return Resuming(SNAPSHOT, due.label, due.gate, draw, unless_whole=due.gate == RESUMED)
 
     def _pasts(self, history: History, measure: Measure) -> list[Past]:
         masked = history.compaction.masked_ordinal if history.compaction else 0

@@ -49,4 +49,4 @@ async def _question(
     prompt = Prompt("", "", content, "queue", overrides)
     tools = await session.desk.toolbox()
     asked = await answering.asked(provider, name, config, prompt, "", tools, budget, preview=True)
-    return await asking.question(session.store, session.desk, session.chat, asked)
+    return await asking.question(session.store, session.desk, session.chat, asked, session.continuity)

@@ -170,6 +170,11 @@ class Session(LeasedChat):
         if self.compacting:
             pending = (await self._store.snapshot(self.chat.id, 0, 0)).pending
             await self._record(*[closure.end_of(asked) for asked in pending])
+        await self.continuity.leave("exit")
+
+    def rest(self) -> None:
+        """Nobody looks at the chat here any more."""
+        self._beside(self.continuity.leave, "close")
 
     def dispossessed(self) -> None:
         """Another process holds the lease now: the turn's next commit, its end, finds out and yields."""
@@ -312,6 +317,7 @@ class Session(LeasedChat):
             await self._yield_to_new_owner(turn)
             return
         turn.end_seq = stored[-2].seq
+        self.continuity.turn_ended(turn.id, reason)
         self.chat = msgspec.structs.replace(
             self.chat,
             state="idle",
@@ -320,6 +326,7 @@ class Session(LeasedChat):
         )
         self._ended(turn)
         self._beside(upkeep.after_turn, self, self.answering)
+        self._beside(self.continuity.after_turn)
         first = self.chat.turns == 1 and reason == "end_turn"
         if first and self._around.model_titles(self.chat.project_path):
             self._beside(self._name_by_model, turn.id)

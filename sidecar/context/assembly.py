@@ -2,7 +2,8 @@
 
 The order of claims: system, rules and the prompt with what is attached to it, which are never cut; tools, each whole
 or not at all; the last two turns; pinned files; the summary; other open files; the patches' summary and diffs; git's
-diff; retrieval; older turns. What a block leaves of its cap flows to the next. The sum never exceeds the budget.
+diff; a resume snapshot; retrieval; older turns. What a block leaves of its cap flows to the next. The sum never exceeds
+the budget.
 
 What comes in is text that somebody else has read, and counts; what goes out says which of it is sent, and why.
 """
@@ -97,6 +98,20 @@ Retrieve = Callable[[int, frozenset[str]], Found | None]
 """What the past has to say within so many tokens, without the turns that are sent anyway."""
 
 
+class Resuming(msgspec.Struct, frozen=True):
+    """A snapshot of what the session has come to, for a model that may have lost sight of it. It is drawn last, of what
+    nothing else that is sent tells."""
+
+    id: str
+    label: str
+    gate: str
+    draw: Callable[[Sequence[str], int], str]
+    """What these texts lack, within so many tokens; "" when they lack nothing."""
+    unless_whole: bool = False
+    """Not needed when the whole chat is sent."""
+    open: bool = True
+
+
 class Materials(msgspec.Struct, frozen=True):
     """Everything that could be sent. `turns` are in the chat's order; `more_turns` says that there are older ones."""
 
@@ -118,6 +133,7 @@ class Materials(msgspec.Struct, frozen=True):
     diffs: Sequence[Material] = ()
     git_diff: Material | None = None
     retrieve: Retrieve | None = None
+    resuming: Resuming | None = None
     retrieval_gate: Callable[[Sequence[str]], str | None] | None = None
     """Names the gate that lets retrieval in, given the texts that are sent; None keeps it out."""
 
@@ -170,9 +186,12 @@ class _Assembler:
         taken, cut = self._last_turns(last)
         self._files()
         self._changes(turns)
-        older, found = self._past(turns, taken, cut is not None or len(taken) < len(last))
+        partly = cut is not None or len(taken) < len(last)
+        kept = self._room_for_snapshot(turns, partly)
+        older, found = self._past(turns, taken, partly)
         cut = cut or older[1]
         taken = older[0] + taken
+        self._snapshot(kept, taken)
         self._history(taken, cut)
         for material, tokens in asked:
             self._put(material, tokens, "full", material.text)
@@ -306,6 +325,36 @@ class _Assembler:
         rest = turns[: len(turns) - len(older)]
         next_one = rest[-1] if rest and rest[-1].id not in known else None
         return (older, self._cut_turn(next_one, self._room) if next_one else None), found
+
+    def _room_for_snapshot(self, turns: list[Past], partly: bool) -> int:
+        """Set some room aside: older turns would take all, and the snapshot tells what is not among them."""
+        resuming = self._m.resuming
+        whole = not partly and not self._m.more_turns and sum(turn.tokens for turn in turns) <= self._room
+        if resuming is None or not resuming.open or (whole and resuming.unless_whole):
+            return 0
+        kept = max(0, min(self._caps.snapshot, self._room))
+        self._room -= kept
+        return kept
+
+    def _snapshot(self, kept: int, turns: list[Past]) -> None:
+        resuming = self._m.resuming
+        if resuming is None:
+            return
+        self._room += kept
+        material = Material(resuming.id, "summary", resuming.label, "", resuming.gate)
+        if not kept:
+            whole = resuming.open and len(turns) == len(self._m.turns) and not self._m.more_turns
+            gate = resuming.gate if not resuming.open else "all-there" if whole else "no-room"
+            self._blocks.append(_dropped(material, 0, gate))
+            return
+        fixed = [block.text for block in self._blocks if block.kind in ("system", "rules")]
+        text = resuming.draw([*fixed, *self._sent, self._m.prompt.text], kept)
+        tokens = self._count(text)
+        if not text or tokens > self._room:
+            self._blocks.append(_dropped(material, 0, "no-room" if text else "covered"))
+            return
+        self._put(material, tokens, "full", text)
+        self._take(tokens, text)
 
     def _newest(self, turns: list[Past], room: int, known: frozenset[str] = frozenset()) -> list[Past]:
         """The newest turns that fit, up to one that was found already: it would be sent twice."""

@@ -16,6 +16,10 @@ TOOLS_SHARE = 0.4
 of the budget and not what a prompt leaves, so that the same tools are sent with every prompt: they stand first in
 what a provider caches."""
 
+SNAPSHOT = 500
+SNAPSHOT_SHARE = 8
+"""Tokens of a resume snapshot, and the most that it takes of a small budget, in per cent."""
+
 
 class Budget(msgspec.Struct, frozen=True):
     """In tokens: the model's window, what is kept for its answer, and what may be sent."""
@@ -37,6 +41,7 @@ class Caps(msgspec.Struct, frozen=True):
     tools: int
     file_list: int = 200
     patch_summary: int = 300
+    snapshot: int = SNAPSHOT
 
 
 class Wanted(msgspec.Struct, frozen=True, rename="camel"):
@@ -67,4 +72,6 @@ def caps(total: int, wanted: Wanted) -> Caps:
     def cap(name: str) -> int:
         return min(int(getattr(wanted, name) * larger), total * int(getattr(_SHARES, name)) // 100)
 
-    return Caps(**{name: cap(name) for name in Wanted.__struct_fields__}, tools=int(total * TOOLS_SHARE))
+    of_blocks = {name: cap(name) for name in Wanted.__struct_fields__}
+    snapshot = min(SNAPSHOT, total * SNAPSHOT_SHARE // 100)
+    return Caps(**of_blocks, tools=int(total * TOOLS_SHARE), snapshot=snapshot)

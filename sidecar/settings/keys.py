@@ -124,6 +124,20 @@ KEYS: dict[str, Key] = {
             project="trusted",
         ),
         Key(
+            "session.snapshot_interval",
+            "integer",
+            10,
+            "Turns after which a snapshot of the session is kept; 0: only before a compaction and at its end.",
+            high=10_000,
+        ),
+        Key(
+            "session.max_snapshots",
+            "integer",
+            10,
+            "Snapshots that a chat keeps, the newest; 0 keeps none.",
+            high=1000,
+        ),
+        Key(
             "permissions.allow",
             "texts",
             (),

@@ -47,12 +47,21 @@ class Group:
 
 
 class Session(Group):
-    __slots__ = ("max_seconds", "max_steps", "max_tokens", "retention_days")
+    __slots__ = (
+        "max_seconds",
+        "max_snapshots",
+        "max_steps",
+        "max_tokens",
+        "retention_days",
+        "snapshot_interval",
+    )
     prefix = "session."
     retention_days: int
     max_steps: int
     max_seconds: float
     max_tokens: int
+    snapshot_interval: int
+    max_snapshots: int
 
 
 class Permissions(Group):

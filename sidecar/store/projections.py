@@ -10,7 +10,7 @@ from typing import Any
 
 from ..model.content import STATUS_OF_REASON, Usage
 from ..model.events import StoredEvent, decode, encode
-from . import compactions, work
+from . import compactions, restored, work
 from .figures import Tally
 from .sqlite import Connection
 
@@ -187,6 +187,11 @@ class Projection:
 
     def _context_assembled(self, event: StoredEvent, data: dict[str, Any]) -> None:
         self._use_kept(data.get("kept") or ())
+        if event.turn_id:
+            restored.assembled(self._db, self._chat, event.turn_id, data.get("blocks") or [])
+
+    def _snapshot_restored(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        restored.put(self._db, self._chat, data)
 
     def _compaction_ended(self, event: StoredEvent, data: dict[str, Any]) -> None:
         self._resolved(event, {"compactionId": data["compactionId"]})
@@ -339,4 +344,5 @@ _HANDLERS: dict[str, Callable[[Projection, StoredEvent, dict[str, Any]], None]] 
     "compaction.started": Projection._requested,
     "compaction.ended": Projection._compaction_ended,
     "compaction.undone": Projection._compaction_undone,
+    "snapshot.restored": Projection._snapshot_restored,
 }

@@ -36,6 +36,8 @@ OF_A_CHAT = {
     "tool_uses": Table(),
     "compactions": Table("compactions"),
     "standing": Table(),
+    "snapshots": Table("snapshots"),
+    "restored": Table(),
 }
 """Tables whose column `chat` says whose a row is."""
 

@@ -28,6 +28,7 @@ from .compactions import Compaction
 from .custody import Custody
 from .database import Database
 from .index import IndexStore
+from .snapshots import Snapshots
 from .sqlite import Connection
 from .statistics import Of
 from .turns import Node, TurnPage
@@ -91,6 +92,11 @@ class Store:
     def custody(self) -> Custody:
         """What is kept, whose it is and for how long."""
         return Custody(self._db, self.me, self._is_alive)
+
+    @property
+    def snapshots(self) -> Snapshots:
+        """What sessions had come to."""
+        return Snapshots(self._db)
 
     async def close(self) -> None:
         await self._db.close()

@@ -249,4 +249,5 @@ CONVERSATIONS: dict[str, Callable[[Talk], None]] = {
     "21-context": working.context,
     "22-custody": custody,
     "23-index": working.index,
+    "25-snapshots": working.snapshots,
 }

@@ -23,8 +23,8 @@ FOLDER = PROTOCOL / "transcripts"
 HOME = "/home/ada"
 TIME = 1794784325173
 
-IDS = ("t", "i", "p", "pa", "co", "pe", "in", "r")
-"""How random ids begin: turns, items, prompts, patches, compactions, permissions, inputs, rules."""
+IDS = ("t", "i", "p", "pa", "co", "pe", "in", "r", "sn")
+"""How random ids begin: turns, items, prompts, patches, compactions, permissions, inputs, rules, snapshots."""
 
 ID = re.compile(rf"\b({'|'.join(IDS)})-[0-9a-f]{{12}}\b")
 

@@ -240,6 +240,27 @@ def index(talk: Talk) -> None:
     talk.call("index/search", queries=["grind"], scope="chat")
 
 
+def snapshots(talk: Talk) -> None:
+    """What a session has come to: asked for, kept when its process ends, and sent along once at a wish."""
+    steps = [("Read it", "completed"), ("Mend it", "in_progress"), ("Log it", "pending")]
+    plan = tool("update_plan", plan=[{"step": step, "status": status} for step, status in steps])
+    _begin(talk, [plan, READ, MEND, {"text": "The mill adds again."}])
+    talk.hello()
+    _open(talk, mode="auto")
+    talk.run("Mend the mill", chatId="tab-7", promptId="p-1")
+    talk.call("snapshots/list", chatId="tab-7")
+    talk.call("snapshots/show", chatId="tab-7", id="workflow")
+    talk.call("files/clear", chatId="tab-7")
+    talk.start(f"scripted:{HOME}/script.json")
+    talk.hello()
+    talk.call("chat/open", chatId="tab-7", ifMissing="fail")
+    kept = talk.call("snapshots/list", chatId="tab-7")["items"][-1]
+    talk.call("snapshots/show", chatId="tab-7", id=kept["id"])
+    talk.call("snapshots/restore", chatId="tab-7", id=kept["id"])
+    talk.call("chat/context", chatId="tab-7", text="Go on")
+    talk.call("snapshots/show", chatId="tab-7", id="sn-unknown")
+
+
 def _begin(talk: Talk, *replies: list[Json]) -> None:
     """A process whose model plays these replies, and a small project under git."""
     script = {"onExhausted": "echo", "replies": [{"steps": steps} for steps in replies]}

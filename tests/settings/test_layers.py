@@ -23,6 +23,8 @@ def test_without_files_every_value_is_the_default(places: Places) -> None:
         "session.max_steps": (50, "default"),
         "session.max_seconds": (0.0, "default"),
         "session.max_tokens": (0, "default"),
+        "session.snapshot_interval": (10, "default"),
+        "session.max_snapshots": (10, "default"),
         "permissions.allow": ((), "default"),
         "permissions.ask": ((), "default"),
         "permissions.deny": ((), "default"),

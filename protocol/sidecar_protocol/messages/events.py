@@ -57,6 +57,7 @@ EVENT_TYPES: dict[str, str] = {
     "patch.recorded": "A change as `patches/list` has it: it entered the ledger, or its `status` is another.",
     "patches.cleared": "`ids[]`: changes that left the ledger.",
     "checkpoint.saved": "`name` and `head`: a place in the chat to come back to.",
+    "snapshot.restored": "`snapshotId`, `kind`, `turnId`, `entries[]`: it goes along with the next prompt, once.",
     "command.result": "`promptId`, `command`, and what it answered as `data` and as `markdown`.",
     "usage.updated": "`turn` and `total`: tokens of this turn and of the chat, cached ones apart; `window`: what is"
     " `used` of its `budget`.",

@@ -9,5 +9,6 @@ from .index import *  # noqa: F403
 from .patches import *  # noqa: F403
 from .permissions import *  # noqa: F403
 from .providers import *  # noqa: F403
+from .snapshots import *  # noqa: F403
 from .system import *  # noqa: F403
 from .tools import *  # noqa: F403

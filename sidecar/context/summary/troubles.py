@@ -94,7 +94,7 @@ class Work:
                 return
 
     def _call(self, item: Item, why: str) -> None:
-        call = _call_name(item)
+        call = call_name(item)
         if item.status == "failed" or (item.status == "completed" and item.exit_code):
             self._put(call, Trouble(error=one_line(f"`{call}`: {_what_went_wrong(item)}")))
             self._changed_since[call] = {}
@@ -140,7 +140,7 @@ def call_of(error: str) -> str | None:
     return found.group(1) if found else None
 
 
-def _call_name(item: Item) -> str:
+def call_name(item: Item) -> str:
     """The same for the same call made again."""
     given: dict[str, Any] = item.input if isinstance(item.input, dict) else {}
     for key in ("command", "path", "file_path", "pattern", "query", "url"):

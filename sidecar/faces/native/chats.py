@@ -94,6 +94,7 @@ class ChatHandlers:
         session = await (await self._ready()).known(address_of(params))
         closed = self._attachments.detach(session.chat.key.session_id)
         session.recorder.feed.rest()
+        session.rest()
         return m.ChatCloseResult(**chat_ref(session.chat.key), closed=closed)
 
     async def _delete(self, call: Call, params: Key) -> m.ChatDeleteResult:

@@ -40,6 +40,7 @@ _WORK = [
         "commands",
         "rules",
         "index",
+        "snapshots",
     )
 ] + ["chat/fork", "chat/rewind", "chat/context", "chat/compact", "chat/uncompact"]
 
@@ -136,6 +137,7 @@ def _work(
     from .context import ContextHandlers
     from .index import IndexHandlers
     from .permissions import PermissionHandlers
+    from .snapshots import SnapshotHandlers
     from .tools import ToolHandlers
     from .work import WorkHandlers
 
@@ -144,6 +146,7 @@ def _work(
         **ContextHandlers(ready).table(),
         **IndexHandlers(ready).table(),
         **PermissionHandlers(ready).table(),
+        **SnapshotHandlers(ready).table(),
         **ToolHandlers(ready, client).table(),
         **WorkHandlers(ready).table(),
     }

@@ -1,0 +1,123 @@
+"""Snapshots of what a chat's session has come to, each up to a turn, and the turns since."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ..model.content import Turn
+from ..model.events import decode, encode
+from . import compactions, restored, turns
+from .compactions import Compaction
+from .database import Database
+from .sqlite import Connection
+
+
+class SnapshotRow(msgspec.Struct, frozen=True):
+    """A snapshot up to a turn; `hidden` when that turn is out of view, `ordinal` counts the chat's turns."""
+
+    id: str
+    turn: str
+    reason: str
+    ts: int
+    course: dict[str, Any]
+    hidden: bool = False
+    ordinal: int = 0
+    seq: int = 0
+    """Where the journal stood when the turn ended."""
+
+
+class Since(msgspec.Struct, frozen=True):
+    """The newest snapshot in view, and the turns behind it; `first` is the chat's first turn when it is not among
+    them and no snapshot knows it."""
+
+    known: SnapshotRow | None
+    turns: list[Turn]
+    first: Turn | None
+
+
+class Snapshots:
+    """The part of the store's door that is theirs."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def listed(self, chat: int) -> list[SnapshotRow]:
+        """The newest first."""
+        return await self._db.read(lambda db: listed(db, chat))
+
+    async def find(self, chat: int, id: str) -> SnapshotRow | None:
+        return await self._db.read(lambda db: find(db, chat, id))
+
+    async def since(self, chat: int, limit: int, max_bytes: int) -> Since:
+        return await self._db.read(lambda db: since(db, chat, limit, max_bytes))
+
+    async def turns_since(self, chat: int) -> int:
+        """How many turns in view have ended since the newest snapshot."""
+        return await self._db.read(lambda db: turns_since(db, chat))
+
+    async def put(self, chat: int, epoch: str, row: SnapshotRow, most: int) -> None:
+        await self._db.write(lambda db: put(db, chat, epoch, row, most))
+
+    async def before_a_request(self, chat: int) -> tuple[Compaction | None, dict[str, Any] | None]:
+        """What stands for older turns, and the snapshot that waits to go along with the next prompt."""
+        return await self._db.read(lambda db: (compactions.current(db, chat), restored.waiting(db, chat)))
+
+
+_COLUMNS = (
+    "SELECT s.id, s.turn, s.reason, s.ts, s.course, coalesce(t.hidden, 1), coalesce(t.ordinal, 0),"
+    " coalesce(t.last_seq, 0) FROM snapshots s LEFT JOIN turns t ON t.chat = s.chat AND t.id = s.turn"
+)
+_NEWEST = f"{_COLUMNS} WHERE s.chat = ? AND t.hidden = 0 ORDER BY t.ordinal DESC, s.ordinal DESC LIMIT 1"
+
+
+def listed(db: Connection, chat: int) -> list[SnapshotRow]:
+    """The newest first."""
+    return [_row(row) for row in db.execute(f"{_COLUMNS} WHERE s.chat = ? ORDER BY s.ordinal DESC", (chat,))]
+
+
+def find(db: Connection, chat: int, id: str) -> SnapshotRow | None:
+    row = db.execute(f"{_COLUMNS} WHERE s.chat = ? AND s.id = ?", (chat, id)).fetchone()
+    return _row(row) if row else None
+
+
+def since(db: Connection, chat: int, limit: int, max_bytes: int) -> Since:
+    row = db.execute(_NEWEST, (chat,)).fetchone()
+    known = _row(row) if row else None
+    page = turns.before(db, chat, None, limit, max_bytes, known.ordinal if known else 0)
+    ended = [turn for turn in page.turns if turn.status != "running"]
+    first = turns.after(db, chat, "turn.0", 1, 1).turns if known is None and page.before else []
+    return Since(known, ended, first[0] if first else None)
+
+
+def turns_since(db: Connection, chat: int) -> int:
+    """How many turns in view have ended since the newest snapshot."""
+    row = db.execute(_NEWEST, (chat,)).fetchone()
+    query = "SELECT count(*) FROM turns WHERE chat = ? AND hidden = 0 AND status <> 'running' AND ordinal > ?"
+    (count,) = db.execute(query, (chat, _row(row).ordinal if row else 0)).fetchone()
+    return int(count)
+
+
+def put(db: Connection, chat: int, epoch: str, row: SnapshotRow, most: int) -> None:
+    """Keep a snapshot, and of all the newest `most`. A chat that was purged meanwhile, or made again, gets none."""
+    alive = db.execute(
+        "SELECT 1 FROM chats WHERE id = ? AND epoch = ? AND deleted = 0", (chat, epoch)
+    ).fetchone()
+    if not alive:
+        return
+    db.execute(
+        "INSERT INTO snapshots (chat, ordinal, id, turn, reason, ts, course) VALUES"
+        " (?1, (SELECT coalesce(max(ordinal), 0) + 1 FROM snapshots WHERE chat = ?1), ?2, ?3, ?4, ?5, ?6)",
+        (chat, row.id, row.turn, row.reason, row.ts, encode(row.course)),
+    )
+    db.execute(
+        "DELETE FROM snapshots WHERE chat = ?1 AND ordinal NOT IN"
+        " (SELECT ordinal FROM snapshots WHERE chat = ?1 ORDER BY ordinal DESC LIMIT ?2)",
+        (chat, most),
+    )
+
+
+def _row(row: tuple[Any, ...]) -> SnapshotRow:
+    id, turn, reason, ts, course, hidden, ordinal, seq = row
+    return SnapshotRow(id, turn, reason, ts, decode(course), bool(hidden), ordinal, seq)
