@@ -54,9 +54,11 @@ _AS_ROOT = (
     "CAP_FOWNER",
     "--cap-add",
     "CAP_CHOWN",
+    *("--ro-bind", "/proc/sys", "/proc/sys", "--ro-bind-try", "/proc/sysrq-trigger", "/proc/sysrq-trigger"),
 )
 """Root would keep its powers inside, and could mount the file system again to write to it. What is left to it are the
-files of other users, which a project in a container often consists of."""
+files of other users, which a project in a container often consists of. The kernel's own settings are root's by its
+name alone, whatever its powers: one of them names a program that runs outside when another one crashes."""
 
 _EMPTIED = ("/tmp", "/var/tmp", "/run", "/var/run")
 """Sockets lie there (a container's daemon, the session's bus) by which others would act for the command, outside."""

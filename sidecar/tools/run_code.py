@@ -86,7 +86,7 @@ class RunCode:
         if program.runtime.build:
             argv = _filled(program.runtime.build, words)
             # What a compiler says of code that it takes is no output of the code.
-            job = Job(argv, program.seconds, environ=environ, scratch=folder, quiet=True)
+            job = Job(argv, program.seconds, environ=environ, scratch=folder)
             said = Transcript()
             ended = await self._runner.run(job, box, said, hands)
             if ended.failed:
@@ -95,7 +95,7 @@ class RunCode:
         left = max(0.0, until - anyio.current_time())
         job = Job(_filled(program.runtime.run, words), left, environ=environ, scratch=folder)
         transcript = Transcript()
-        return _Printed(transcript, await self._runner.run(job, box, transcript, hands))
+        return _Printed(transcript, await self._runner.run(job, box, transcript, hands, hands.show))
 
 
 class _Program(msgspec.Struct, frozen=True):

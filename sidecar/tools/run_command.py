@@ -70,7 +70,7 @@ class RunCommand:
 
     async def _run(self, job: Job, box: Sandbox | None, hands: Hands) -> Outcome:
         transcript = Transcript()
-        ended = await self._runner.run(job, box, transcript, hands)
+        ended = await self._runner.run(job, box, transcript, hands, hands.show)
         whole = redacted(transcript.whole() + ended.line) if transcript.size > MAX_TEXT else None
         short = redacted(transcript.short() + ended.line)
         return Outcome(short, failed=ended.failed, exit_code=ended.exit_code, whole=whole)

@@ -7,7 +7,7 @@ Both streams come through one pipe, so that they stay in order. What is run, and
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import anyio
@@ -24,10 +24,13 @@ MAX_MS = 600_000
 
 SandboxMode = Literal["auto", "require", "off"]
 
+Show = Callable[[str], Awaitable[None]]
+"""Where a program's output goes while it runs."""
+
 
 class Job(msgspec.Struct, frozen=True):
     """A program to run. `scratch` is a folder of its own that it may write to; `part` tells it from others of the same
-    call; what a `quiet` one prints is not shown as it comes."""
+    call."""
 
     argv: Sequence[str]
     seconds: float
@@ -35,7 +38,6 @@ class Job(msgspec.Struct, frozen=True):
     environ: Mapping[str, str] = {}
     scratch: str | None = None
     part: str = ""
-    quiet: bool = False
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -92,8 +94,15 @@ class Runner:
             )
         return box
 
-    async def run(self, job: Job, box: sandbox.Sandbox | None, transcript: Transcript, hands: Hands) -> Ended:
-        """Run it to its end, or to the end of its time; what it prints is shown and goes into `transcript`."""
+    async def run(
+        self,
+        job: Job,
+        box: sandbox.Sandbox | None,
+        transcript: Transcript,
+        hands: Hands,
+        show: Show | None = None,
+    ) -> Ended:
+        """Run it to its end, or to the end of its time; what it prints goes into `transcript`, and to `show`."""
         before = await hands.block(sandbox.planted, hands.workspace.root)
         folder = hands.workspace.open_dir(job.cwd)
         try:
@@ -109,9 +118,9 @@ class Runner:
             async with running as child:
                 with anyio.move_on_after(job.seconds) as limit:
                     while data := await child.read():
-                        await _show(transcript.add(data), job, hands)
+                        await _pass_on(transcript.add(data), show)
                     await child.wait()
-                await _show(transcript.add(await child.end(), final=True), job, hands)
+                await _pass_on(transcript.add(await child.end(), final=True), show)
         except OSError as error:
             raise Wrong(f"The command could not be started: {error.strerror or error}.") from error
         finally:
@@ -146,9 +155,9 @@ def time_limit(input: dict[str, Any]) -> float:
     return milliseconds / 1000
 
 
-async def _show(text: str, job: Job, hands: Hands) -> None:
-    if text and not job.quiet:
-        await hands.show(redacted(text))
+async def _pass_on(text: str, show: Show | None) -> None:
+    if text and show:
+        await show(redacted(text))
 
 
 def _ending(child: children.Child, limit: float | None) -> str:

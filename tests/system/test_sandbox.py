@@ -90,6 +90,13 @@ def test_a_command_cannot_mount_its_way_out(box: Sandbox, project: Path, tmp_pat
     assert Ran(box, f"for n in 1 2; do {tries[0]}; done; touch /etc/sandbox-test", project).code != 0
 
 
+def test_the_settings_of_the_kernel_cannot_be_changed(box: Sandbox, project: Path) -> None:
+    """Root may outside; a failure of this test writes what was there already."""
+    script = 'f=/proc/sys/kernel/core_pattern; v=$(cat $f); echo "$v" > $f && echo written'
+    assert Ran(box, script, project).out == ""
+    assert Ran(None, script, project).out == ("written\n" if os.geteuid() == 0 else "")
+
+
 def test_hidden_folders_and_files_are_empty(box: Sandbox, project: Path, tmp_path: Path) -> None:
     (project / "data").mkdir()
     (project / "data/chats.db").write_text("secret")
