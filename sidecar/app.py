@@ -403,9 +403,9 @@ class House:
 
         while True:
             try:
-                swept = await housekeeping.sweep(chats, self.settings(None).session.retention_days)
-                if swept.removed.chats:
-                    data = {"state": "ready", "purged": swept.removed.chats, "removed": swept.counts()}
+                removed = await housekeeping.sweep(chats, self.settings(None).session.retention_days)
+                if counts := housekeeping.told(removed):
+                    data = {"state": "ready", "purged": removed.chats, "removed": counts}
                     self._status("storage", data)
             except (Failure, SettingsError) as failure:
                 logger.warning("what is past its time could not be purged", extra={"error": str(failure)})

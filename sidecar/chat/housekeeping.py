@@ -19,26 +19,20 @@ EVERY_S = 24 * 3600.0
 DAY_MS = 24 * 3600 * 1000
 
 
-class Swept(msgspec.Struct, frozen=True):
-    removed: Removed
-    """Of the chats that were purged."""
-    blobs: int
-    """Blobs that were put and never named."""
-
-    def counts(self) -> dict[str, Any]:
-        """What was removed of the chats, without zeros, in the words of the contract."""
-        counts = msgspec.to_builtins(self.removed)
-        return {_camel(name): count for name, count in counts.items() if count}
+def told(removed: Removed) -> dict[str, Any]:
+    """What was removed, without zeros, in the words of the contract."""
+    counts = msgspec.structs.asdict(removed)
+    return {_camel(name): count for name, count in counts.items() if count}
 
 
-async def sweep(chats: Chats, retention_days: int) -> Swept:
+async def sweep(chats: Chats, retention_days: int) -> Removed:
     """Purge the chats in which nothing has happened for so many days and that nobody has open here (0 keeps all), and
     forgotten blobs."""
     removed = await _purge_idle(chats, retention_days) if retention_days else Removed()
-    blobs = await chats.store.custody.sweep_blobs()
-    if removed.chats or blobs:
+    removed = removed.plus(Removed(blobs=await chats.store.custody.sweep_blobs()))
+    if removed != Removed():
         await chats.store.custody.give_back()
-    return Swept(removed, blobs)
+    return removed
 
 
 async def _purge_idle(chats: Chats, days: int) -> Removed:

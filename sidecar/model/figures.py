@@ -123,11 +123,13 @@ class ProjectFigures(msgspec.Struct, frozen=True):
 
 
 class IndexFigures(msgspec.Struct, frozen=True):
-    """What the index holds; `bytes` is None when it took too long to measure."""
+    """What the index holds: texts, their pieces, the bytes of the texts as they came. `disk_bytes`, of the whole index
+    alone, is None when it was not or could not be measured."""
 
     sources: int
     chunks: int
-    bytes: int | None
+    text_bytes: int
+    disk_bytes: int | None = None
 
 
 class Statistics(msgspec.Struct, frozen=True):
@@ -157,4 +159,4 @@ class Statistics(msgspec.Struct, frozen=True):
     tools: list[ToolFigures]
     days: list[DayFigures]
     projects: list[ProjectFigures]
-    index: IndexFigures | None = None
+    index: IndexFigures

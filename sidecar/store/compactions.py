@@ -75,8 +75,8 @@ def undo(db: Connection, chat: int, id: str) -> dict[str, Any] | None:
         "UPDATE compactions SET undone = 1 WHERE chat = ? AND id = ? AND undone = 0 RETURNING data",
         (chat, id),
     ).fetchone()
-    item: dict[str, Any] | None = decode(row[0]) if row else None
-    return item
+    kept: dict[str, Any] = decode(row[0]) if row else {}
+    return kept.get("item", kept) or None  # an older program kept the item alone
 
 
 def was_undone(db: Connection, chat: int) -> bool:

@@ -278,63 +278,6 @@ def remove_project(db: Connection, project: str) -> Removed:
     return _remove_owners(db, "project = ?", project)
 
 
-def remove_of_no_chat(db: Connection, projects: Sequence[str] | None) -> Removed:
-    """Remove what belongs to no chat, of these projects or of all."""
-    if projects is None:
-        return _remove_owners(db, "chat IS NULL AND ?", 1)
-    total = Removed(0, 0, 0)
-    for project in projects:
-        gone = _remove_owners(db, "chat IS NULL AND project = ?", project)
-        total = Removed(total.sources + gone.sources, total.chunks + gone.chunks, total.bytes + gone.bytes)
-    return total
-
-
-def count(db: Connection, where: str, values: Sequence[Any]) -> tuple[int, int]:
-    """How many sources the owners have for whom the condition holds, and how many chunks."""
-    sources, chunks = db.execute(
-        "SELECT count(*), coalesce(sum(s.chunks), 0) FROM index_sources s JOIN index_owners o ON o.id = s.owner"
-        f" WHERE {where}",
-        values,
-    ).fetchone()
-    return sources, chunks
-
-
-def move(db: Connection, old: str, new: str) -> int:
-    """Let what one project has belong to another; how many sources."""
-    moved = 0
-    for owner, chat in db.execute("SELECT id, chat FROM index_owners WHERE project = ?", (old,)).fetchall():
-        query = "SELECT id FROM index_sources WHERE owner = ? ORDER BY id"
-        sources = [id for (id,) in db.execute(query, (owner,))]
-        taken = db.execute(
-            "UPDATE OR IGNORE index_owners SET project = ? WHERE id = ?", (new, owner)
-        ).rowcount
-        if not taken:
-            for source in sources:
-                _copy(db, source, chat, new)
-            _remove_owners(db, "id = ?", owner)
-        moved += len(sources)
-    return moved
-
-
-def _copy(db: Connection, source: int, chat: int | None, project: str) -> None:
-    """Keep a text for another owner, under its old name; a file that the owner has already is that owner's."""
-    key, label, kind, tool, path, hash, *figures = db.execute(
-        "SELECT key, label, kind, tool, path, hash, bytes, lines, tokens, truncated FROM index_sources WHERE id = ?",
-        (source,),
-    ).fetchone()
-    if path is not None and by_path(db, path, chat, project):
-        return
-    whole = text(db, source) or ""
-    made = put(
-        db,
-        NewSource(whole, label, kind, chat=chat, project=project, tool=tool, path=path, hash=hash),
-        Figures(*figures),
-        packed(whole),
-    )
-    db.execute("UPDATE index_sources SET key = key || '-old' WHERE id = ?", (source,))
-    db.execute("UPDATE index_sources SET key = ? WHERE key = ?", (key, made.id))
-
-
 def expire(db: Connection, before: int, max_bytes: int) -> Removed:
     old = [id for (id,) in db.execute("SELECT id FROM index_sources WHERE used_at < ?", (before,))]
     removed = _remove(db, old)

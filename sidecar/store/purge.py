@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ..model.figures import Removed
-from . import figures, index
+from . import figures, index, index_custody
 from .projections import touch
 from .sqlite import VERSION_INFO, Connection
 
@@ -61,6 +61,13 @@ _OWN_BLOBS = (
     "FROM blobs WHERE id IN (SELECT blob FROM blob_uses WHERE chat = ?1)"
     " AND id NOT IN (SELECT blob FROM blob_uses WHERE chat <> ?1)"
 )
+_OWN_PAGES = (
+    "FROM pages WHERE EXISTS (SELECT 1 FROM index_sources s JOIN index_owners o ON o.id = s.owner"
+    " WHERE o.chat = ? AND s.kind = 'page'"
+    " AND (s.label IN (url, location) OR substr(s.label, 1, length(url) + 1) = url || ' '))"
+)
+"""Fetched pages that the chat has read: the index names them by their address, and what was picked of them."""
+
 _UNUSED_BLOBS = "FROM blobs WHERE id NOT IN (SELECT blob FROM blob_uses)"
 
 
@@ -73,8 +80,16 @@ def count_chat(db: Connection, chat: int) -> Removed:
         return Removed()
     counts = _counts(db, OF_A_CHAT, "chat = ?", (chat,))
     blobs = _blobs(db, _OWN_BLOBS, (chat,))
-    sources, chunks = index.count(db, "o.chat = ?", (chat,))
-    held = {"chats": 1, "turns": turns, "events": events, "sources": sources, "chunks": chunks}
+    sources, chunks = index_custody.count(db, "o.chat = ?", (chat,))
+    (pages,) = db.execute(f"SELECT count(*) {_OWN_PAGES}", (chat,)).fetchone()
+    held = {
+        "chats": 1,
+        "turns": turns,
+        "events": events,
+        "sources": sources,
+        "chunks": chunks,
+        "pages": pages,
+    }
     return Removed(**{**counts, **blobs, **held})
 
 
@@ -84,6 +99,7 @@ def purge_chat(db: Connection, chat: int, now: int) -> Removed:
     if not removed.chats:
         return removed
     db.execute(f"DELETE {_OWN_BLOBS}", (chat,))
+    db.execute(f"DELETE {_OWN_PAGES}", (chat,))
     _forget_words(db)
     index.remove_chat(db, chat)
     left = {"purgedChats": 1, "purgedTurns": removed.turns, "purgedEvents": removed.events}
@@ -113,7 +129,7 @@ def count_rest(db: Connection, paths: Sequence[str] | None) -> Removed:
     else:
         counts = _counts(db, OF_A_PROJECT, f"project IN ({_marks(paths)})", tuple(paths))
     indexed = "o.chat IS NULL" if paths is None else f"o.chat IS NULL AND o.project IN ({_marks(paths)})"
-    sources, chunks = index.count(db, indexed, paths or ())
+    sources, chunks = index_custody.count(db, indexed, paths or ())
     where, values = _rows_of_projects(paths)
     (known,) = db.execute(f"SELECT count(*) FROM projects WHERE {where}", values).fetchone()
     return Removed(**{**counts, "projects": known, "sources": sources, "chunks": chunks})
@@ -129,7 +145,7 @@ def purge_rest(db: Connection, paths: Sequence[str] | None) -> Removed:
     for name, table in OF_A_PROJECT.items():
         db.execute(f"DELETE FROM {name} WHERE {where} AND {table.of_no_chat}", values)
     _forget_words(db)
-    index.remove_of_no_chat(db, paths)
+    index_custody.remove_of_no_chat(db, paths)
     if paths is None:
         for name in OF_NEITHER:
             db.execute(f"DELETE FROM {name}")
@@ -198,9 +214,8 @@ def _marks(values: Sequence[object]) -> str:
 
 
 def _forget_words(db: Connection) -> None:
-    """Let full-text tables drop deleted words from their pages at once, where this SQLite can; else by and by."""
+    """Let the words of messages leave their pages at once, where this SQLite can; else they do by and by."""
     if VERSION_INFO < (3, 42):
         return
-    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE % USING fts5%'"
-    for (name,) in db.execute(query).fetchall():
+    for name in ("words", "stems", "grams"):
         db.execute(f"INSERT INTO {name} ({name}, rank) VALUES ('secure-delete', 1)")

@@ -8,7 +8,7 @@ import msgspec
 
 from ..model.chats import Chat, ChatKey
 from ..model.events import NewEvent
-from . import appending, figures, index, projects
+from . import appending, figures, index_custody, projects
 from .projections import touch
 from .projects import Project
 from .sqlite import Connection
@@ -50,7 +50,7 @@ def rebind(
     moved = sources = 0
     for path in old:
         moved += figures.move(db, path, new.path)
-        sources += index.move(db, path, new.path)
+        sources += index_custody.move(db, path, new.path)
         db.execute("UPDATE OR IGNORE rule_figures SET project = ? WHERE project = ?", (new.path, path))
         db.execute("DELETE FROM rule_figures WHERE project = ?", (path,))
         # Whoever makes another folder at the old path must not find it trusted.

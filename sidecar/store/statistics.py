@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
 
 from ..model.content import Usage
-from ..model.figures import DayFigures, ProjectFigures, Savings, Statistics, ToolFigures
-from .sqlite import Connection
+from ..model.figures import DayFigures, IndexFigures, ProjectFigures, Savings, Statistics, ToolFigures
+from .sqlite import Connection, DatabaseError, connect
 
 MAX_DAYS = 30
 """Days with figures that are told: a month fits a screen."""
@@ -17,6 +18,9 @@ MAX_DAYS = 30
 MAX_TOOLS = 100
 MAX_PROJECTS = 50
 """The busiest and the newest ones: more would be a report, not a glance."""
+
+MEASURE_S = 2.0
+"""How long the index's size may take to measure: some gigabytes from a warm cache."""
 
 Sums = dict[str, float]
 First = TypeVar("First", str, int)
@@ -35,6 +39,10 @@ class Of(msgspec.Struct, frozen=True):
 
     def figures(self) -> tuple[str, tuple[object, ...]]:
         return self._where("chat", "project")
+
+    def index(self) -> tuple[str, tuple[object, ...]]:
+        """The condition on `index_owners o`."""
+        return self._where("o.chat", "o.project")
 
     def _where(self, chat: str, project: str) -> tuple[str, tuple[object, ...]]:
         if self.chat is not None:
@@ -81,7 +89,46 @@ def read(db: Connection, of: Of) -> Statistics:
         tools=_tools(db, of),
         days=_days(db, of),
         projects=_projects(db, of) if of.chat is None else [],
+        index=_index(db, of),
     )
+
+
+def index_bytes(path: str) -> int | None:
+    """What the index takes of the database: the bytes in its rows. Reads much of it, on a connection of its own, so
+    that nobody waits; None when that takes too long."""
+    db = connect(path)
+    try:
+        end = time.monotonic() + MEASURE_S
+        db.set_progress_handler(lambda: time.monotonic() > end, 10_000)
+        db.execute("PRAGMA query_only = ON")
+        tables = db.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'index\\_%' ESCAPE '\\'"
+            " AND sql NOT LIKE 'CREATE VIRTUAL TABLE%'"
+        ).fetchall()
+        return sum(_row_bytes(db, name) for (name,) in tables)
+    except DatabaseError:
+        return None
+    finally:
+        db.close()
+
+
+def _row_bytes(db: Connection, table: str) -> int:
+    """The bytes of texts and blobs in a table; of numbers, some two bytes each on the disk, nothing is counted."""
+    columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+    length = " + ".join(
+        f"CASE WHEN typeof({c}) IN ('text', 'blob') THEN octet_length({c}) ELSE 0 END" for c in columns
+    )
+    return int(db.execute(f"SELECT coalesce(sum({length}), 0) FROM {table}").fetchone()[0])
+
+
+def _index(db: Connection, of: Of) -> IndexFigures:
+    where, values = of.index()
+    sources, chunks, size = db.execute(
+        "SELECT count(*), coalesce(sum(s.chunks), 0), coalesce(sum(s.bytes), 0) FROM index_sources s"
+        f" JOIN index_owners o ON o.id = s.owner WHERE {where}",
+        values,
+    ).fetchone()
+    return IndexFigures(sources, chunks, size)
 
 
 def _sums(db: Connection, of: Of) -> Sums:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
 import msgspec
 from anyio.abc import TaskGroup
 
@@ -155,7 +156,11 @@ class Store:
         return await self._db.changed_elsewhere()
 
     async def statistics(self, of: Of) -> Statistics:
-        return await self._db.read(lambda db: statistics.read(db, of))
+        found = await self._db.read(lambda db: statistics.read(db, of))
+        if of != Of() or self._db.in_memory:
+            return found
+        size = await anyio.to_thread.run_sync(statistics.index_bytes, self._db.path)
+        return msgspec.structs.replace(found, index=msgspec.structs.replace(found.index, disk_bytes=size))
 
     async def chat(self, id: int) -> Chat:
         return await self._db.read(lambda db: chats.get(db, id))

@@ -197,8 +197,10 @@ class IndexFigures(Wire, kw_only=True, frozen=True):
     """Kept texts."""
     chunks: int
     """Their pieces."""
-    bytes: int | None
-    """What the index takes of the database; null when it took too long to measure."""
+    text_bytes: int
+    """The size of the texts as they came."""
+    disk_bytes: int | None = None
+    """What the whole index takes of the database, with scope `all`; absent when it took too long to measure."""
 
 
 class StatsReadResult(Savings, kw_only=True, frozen=True):
@@ -257,5 +259,5 @@ class StatsReadResult(Savings, kw_only=True, frozen=True):
     """The newest days on which something was measured, at most 30."""
     projects: list[ProjectFigures]
     """The projects of the scope, the newest first, at most 50; empty for a chat."""
-    index: IndexFigures | None = None
+    index: IndexFigures
     """What the index holds of the scope."""

@@ -69,7 +69,7 @@ class CustodyHandlers:
 
 
 def stats_to_wire(scope: str, found: figures.Statistics) -> m.StatsReadResult:
-    usage, index = found.usage, found.index
+    usage = found.usage
     lists = ("usage", "savings", "tools", "days", "projects", "index")
     plain = {name: getattr(found, name) for name in found.__struct_fields__ if name not in lists}
     return m.StatsReadResult(
@@ -83,7 +83,7 @@ def stats_to_wire(scope: str, found: figures.Statistics) -> m.StatsReadResult:
         tools=[m.ToolFigures(**_flat(tool)) for tool in found.tools],
         days=[m.DayFigures(**{**_flat(day), "day": _date(day.day)}) for day in found.days],
         projects=[m.ProjectFigures(**_flat(project)) for project in found.projects],
-        index=as_wire(index, m.IndexFigures) if index else None,
+        index=as_wire(found.index, m.IndexFigures),
     )
 
 
