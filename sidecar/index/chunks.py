@@ -1,43 +1,153 @@
-"""Where a text is divided so that its parts can be found: on natural borders, never inside a code point. Pure."""
+"""Where a text is divided so that its parts can be found: on natural borders, never inside a code point. Pure.
+
+Code is divided by definition and Markdown by heading, with the names above as the title; JSON by key path; the output
+of commands by the lines that head a section or a failure; everything else between paragraphs, and between lines.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
-from ..model.index import Chunk
+from ..context.excerpts.languages import language_of
+from ..context.excerpts.outline import Definition, outline
+from ..model.index import Chunk, SourceKind
+from .json_paths import Border, json_sections
 
 CHUNK_BYTES = 4 * 1024
 
+TITLE = 160
+"""Code points of a title: more is a line of text."""
 
-def chunks(text: str, max_bytes: int = CHUNK_BYTES) -> Iterator[Chunk]:
-    """The whole text in order, in chunks of at most so many bytes."""
-    start = size = at = 0
-    first = line = 1
-    for piece in text.splitlines(keepends=True) if "\n" not in text else _lines(text):
-        length = len(piece.encode())
-        if size and size + length > max_bytes:
-            yield Chunk(start, at, (first, line - 1))
-            start, first, size = at, line, 0
-        if length > max_bytes:
-            yield from _long(piece, at, line, max_bytes)
-            start, first, size = at + len(piece), line + 1, 0
-        else:
-            size += length
-        at += len(piece)
-        line += 1
-    if size:
-        yield Chunk(start, at, (first, line - 1))
+MAX_OUTLINED = 2 * 1024 * 1024
+"""Code points of a text whose definitions are looked for; a larger one is data."""
 
+SMALL = 256
+"""Code points: a failure heads a chunk of its own only when that much stands before it."""
 
-def _lines(text: str) -> Iterator[str]:
-    at = 0
-    while at < len(text):
-        end = text.find("\n", at) + 1 or len(text)
-        yield text[at:end]
-        at = end
+BETWEEN = " › "
+
+# Lines that head a section: a group for each depth. What follows belongs to it, up to the next that is not deeper.
+_HEAD = re.compile(
+    r"\n(?:(?P<top>commit [0-9a-f]{7,64}\b.*|={3,} .+ ={3,}|##\[(?:group|section)\].*|==> .+ <==)"
+    r"|(?P<part>diff --git .*|[-_]{3,} .+ [-_]{3,})"
+    r"|(?P<failure>Traceback \(most recent call last\).*|(?:FAIL|FAILED|ERROR|error|Error|panic)\b.{0,3}[: ].*"
+    r"|thread '.{1,200}' panicked.*|Exception in thread .*|make(?:\[\d+\])?: \*\*\* .*))(?=\r?(?:\n|\Z))"
+)
+_DEPTHS = {"top": 0, "part": 1, "failure": 2}
+_HEADING = re.compile(r"(?m)^#{2,6} \S")
 
 
-def _long(piece: str, start: int, line: int, max_bytes: int) -> Iterator[Chunk]:
-    step = max_bytes // 4
-    for at in range(0, len(piece), step):
-        yield Chunk(start + at, start + min(at + step, len(piece)), (line, line))
+def chunks(
+    text: str, *, kind: SourceKind = "text", path: str | None = None, max_bytes: int = CHUNK_BYTES
+) -> Iterator[Chunk]:
+    """The whole text in order, in chunks of at most so many bytes of UTF-8."""
+    borders = _borders(text, kind, path, max_bytes)
+    line = 1
+    for border, after in pairwise([*borders, Border(len(text), "")]):
+        for start, end in _divided(text, border.start, after.start, max_bytes, headed=bool(border.title)):
+            newlines = text.count("\n", start, end)
+            ended = end > start and text[end - 1] == "\n"
+            yield Chunk(start, end, (line, line + newlines - ended), border.title)
+            line += newlines
+
+
+def _borders(text: str, kind: SourceKind, path: str | None, max_bytes: int) -> list[Border]:
+    """Where sections begin, the first at the beginning of the text."""
+    found = (
+        json_sections(text, max_bytes)
+        or _defined(text, path or ("page.md" if _is_markdown(text, kind) else ""))
+        or _headed(text)
+    )
+    if not found or found[0].start > 0:
+        found.insert(0, Border(0, ""))
+    return found
+
+
+def _is_markdown(text: str, kind: SourceKind) -> bool:
+    return kind == "page" or (kind != "file" and len(_HEADING.findall(text, 0, 20_000)) >= 3)
+
+
+def _defined(text: str, path: str) -> list[Border]:
+    """The borders of definitions or headings, where the language is known; behind the end of one, the one around it
+    goes on."""
+    if not path or language_of(path) is None or len(text) > MAX_OUTLINED:
+        return []
+    lines = text.split("\n")
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    definitions = outline(lines, path).definitions
+    titles = [_breadcrumb(definitions, at) for at in range(len(definitions))]
+    made: dict[int, str] = {}
+    for one in definitions:
+        behind = min(starts[one.last + 1], len(text))
+        made[behind] = titles[one.parent] if one.parent >= 0 else ""
+    for at, one in enumerate(definitions):
+        made[starts[one.first]] = titles[at]
+    made.pop(len(text), None)
+    return [Border(start, made[start]) for start in sorted(made)]
+
+
+def _breadcrumb(definitions: Sequence[Definition], at: int) -> str:
+    names: list[str] = []
+    while at >= 0:
+        names.append(definitions[at].name)
+        at = definitions[at].parent
+    return BETWEEN.join(reversed(names))[:TITLE]
+
+
+def _headed(text: str) -> list[Border]:
+    """The borders of sections in the output of a command."""
+    borders: list[Border] = []
+    above: list[tuple[int, str]] = []
+    begun = _HEAD.match("\n" + text[:1000])
+    heads = [(0, begun)] if begun else []
+    heads += [(found.start() + 1, found) for found in _HEAD.finditer(text)]
+    for start, found in heads:
+        depth = _DEPTHS[found.lastgroup or "failure"]
+        if depth == 2 and start - (borders[-1].start if borders else 0) < SMALL:
+            continue
+        above = [entry for entry in above if entry[0] < depth] + [(depth, found[0].strip("\n\r=_- "))]
+        borders.append(Border(start, BETWEEN.join(name for _, name in above)[:TITLE]))
+    return borders
+
+
+def _divided(text: str, start: int, end: int, max_bytes: int, *, headed: bool) -> Iterator[tuple[int, int]]:
+    """A section with a title stays whole when it is small enough; the rest is divided into about half of what may
+    be."""
+    soft = max_bytes // 2
+    while start < end:
+        most = max_bytes if headed else soft
+        if end - start <= most and _fits(text, start, end, max_bytes):
+            yield start, end
+            return
+        cut = _cut(text, start, soft, min(end, start + max_bytes))
+        while not _fits(text, start, cut, max_bytes):
+            cut = _cut(text, start, (cut - start) // 2, start + (cut - start) // 2)
+        yield start, cut
+        start, headed = cut, False
+
+
+def _fits(text: str, start: int, end: int, max_bytes: int) -> bool:
+    if (end - start) * 4 <= max_bytes:
+        return True
+    return end - start <= max_bytes and len(text[start:end].encode()) <= max_bytes
+
+
+def _cut(text: str, start: int, soft: int, end: int) -> int:
+    """Where the chunk that begins at `start` ends: behind a paragraph, before a line that is not indented, behind a
+    line, between words; and only in a text without any of these, anywhere."""
+    low, high = start + soft // 2, min(start + soft, end)
+    for sign, tries in (("\n\n", 4), ("\n", 24)):
+        at = high
+        for _ in range(tries):
+            at = text.rfind(sign, low, at)
+            if at < 0:
+                break
+            after = at + len(sign)
+            if not text[after : after + 1].isspace():
+                return after
+    line = text.rfind("\n", low, high) + 1 or text.find("\n", high, end) + 1
+    return line or text.rfind(" ", low, high) + 1 or high

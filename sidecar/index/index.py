@@ -1,16 +1,15 @@
 """Texts kept out of the window, and found again by their words. Durable at once; searchable soon, by one task beside.
 
-Knows no tool and no chat but by number: whose a text is, callers say, and a search never leaves the scope it was given.
+Knows no tool, and a chat only by its number: whose a text is, callers say, and a search never leaves the scope it was
+given. Tokens are counted by o200k, whatever the model.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import re
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
 import anyio.to_thread
@@ -19,12 +18,8 @@ from anyio.abc import TaskGroup
 from ..context.tokens.counting import Counter
 from ..context.tokens.encodings import O200K
 from ..context.tokens.families import Family
-from ..context.tokens.pieces import well_formed
-from ..model.failures import Failure, Refused
+from ..model.failures import Failure, invalid
 from ..model.index import (
-    Chunk,
-    Found,
-    Hit,
     IndexSettings,
     NewSource,
     Query,
@@ -35,33 +30,36 @@ from ..model.index import (
     SourcePage,
     Whole,
 )
-from ..store.index import Bounds, Figures, IndexStore, Pending, packed
-from ..workspace.ignore import Ignore
+from ..store.index import IndexStore
+from ..store.index_rows import Pending
+from ..store.index_search import Bounds
 from ..workspace.paths import Workspace
 from ..workspace.text import NotText, decoded
-from .chunks import chunks
+from .dividing import SLICE, prepared, slices
+from .folder import MAX_FILE, found_files
+from .searching import Searcher, bounds_of
 
 logger = logging.getLogger(__name__)
 
-SLICE = 256 * 1024
-"""Code points that one commit indexes: some 20 ms, which is what a turn's own commit may have to wait."""
+PLAIN = Family("o200k", O200K, exact=True)
 
 WAIT_S = 2.0
 """How long a search waits for what was kept just now."""
 
-COUNTED = 64 * 1024
-"""Code points that are counted; of a longer text the tokens are told by its beginning."""
-
-MAX_FILE = 4 * 1024 * 1024
-MAX_FILES = 2000
 DAY_MS = 24 * 60 * 60 * 1000
-CUT = "\n… cut here: the output was longer than `index.max_output_size` …\n"
 
-PLAIN = Family("o200k", O200K, exact=True)
-"""What `max_tokens` is counted by unless a model's own family is given."""
+LARGE = 64 * 1024 * 1024
+"""Bytes that were kept since the last look at what is too much."""
+
+MAX_LINES = 1_000_000_000
+USED_AGAIN_S = 3600.0
+MAX_USED = 10_000
+"""Uses of a text are written down once an hour: which was used least recently need not be known better."""
+
+MAX_PAGE = 500
 
 Progress = Callable[[int, int], None]
-"""Files done, and files found so far."""
+"""Is told how many files are done, of how many."""
 
 
 class Index:
@@ -72,46 +70,53 @@ class Index:
         store: IndexStore,
         tasks: TaskGroup,
         settings: Callable[[], IndexSettings] = IndexSettings,
-        family: Family = PLAIN,
     ) -> None:
         self._store = store
         self._tasks = tasks
         self._settings = settings
-        self._family = family
         self._counter = Counter()
+        self._searcher = Searcher(store, self.count, self._cut)
         self._running = self._woken = False
-        self._settled = anyio.Event()
-        self._settled.set()
+        self._advance = anyio.Event()
+        self._failure: Failure | None = None
+        self._kept = 0
+        self._used: dict[str, float] = {}
 
     def start(self) -> None:
-        """Take up what an earlier process left unfinished."""
+        """Take up what an earlier process left: texts to index, texts to remove, deleted words to scrub."""
         self._wake()
+        self._tasks.start_soon(self._tidy)
 
     def count(self, text: str) -> int:
-        return self._counter.count(text, self._family)
+        """The tokens of a text, as `max_tokens` is meant."""
+        return self._counter.count(text, PLAIN)
 
     async def add(self, new: NewSource) -> Source:
         """Keep a text; it is durable and searchable when this returns."""
         source = await self.keep(new)
-        await self.settle()
+        await self._until(lambda: self._store.is_pending(source.id))
         found = await self._store.row(source.id)
         return found[1] if found else source
 
     async def keep(self, new: NewSource) -> Source:
         """Keep a text; it is durable when this returns, and searchable soon."""
-        prepared, figures, parts = await anyio.to_thread.run_sync(self._prepared, new)
-        source = await self._store.put(prepared, figures, parts)
+        limit = self._settings().max_output_size
+        figures, parts = await anyio.to_thread.run_sync(prepared, new.text, limit, self.count)
+        source = await self._store.put(new, figures, parts)
+        self._kept += source.bytes
         self._wake()
+        if self._kept > LARGE:
+            self._kept = 0
+            self._tasks.start_soon(self._tidy)
         return source
 
     async def settle(self) -> None:
-        """Wait until all that was kept so far can be searched."""
-        await self._settled.wait()
+        """Wait until all that was kept can be searched. What cannot be indexed now raises."""
+        self._wake()
+        await self._until(lambda: self._store.is_waiting(None, None))
 
     async def search(self, queries: Sequence[Query]) -> list[Results]:
         """One answer a query. A search that fails answers nothing, and the log tells why."""
-        with anyio.move_on_after(WAIT_S):
-            await self.settle()
         return [await self._search(query) for query in queries]
 
     async def get(
@@ -122,24 +127,25 @@ class Index:
         chat: int | None = None,
         project: str | None = None,
     ) -> Whole | None:
-        """A source or a hit by its id, whole or some lines (from 1, inclusive). None when there is none, or when it is
-        neither of the chat nor of the project that the caller names."""
-        key, _, ordinal = id.partition(".")
+        """A source or a hit by its id, whole or some lines of the source (from 1, inclusive). None when there is
+        none, or when it is neither of the chat nor of the project that the caller names."""
+        key, _, start = id.partition(".")
         found = await self._store.row(key)
         if found is None or not _within(found[1], chat, project):
             return None
         row, source = found
+        self._note_use([key])
+        if start and lines is None:
+            chunk = await self._store.chunk_at(row, int(start)) if _is_place(start) else None
+            if chunk is None:
+                return None
+            return Whole(source, await self._store.stretch(row, chunk.start, chunk.end), chunk.lines)
         text = await self._store.text(row)
-        if text is None:
-            return None
-        await self._store.touch([key])
-        if ordinal and lines is None:
-            chunk = await self._store.chunk(row, int(ordinal)) if ordinal.isdecimal() else None
-            return Whole(source, text[chunk.start : chunk.end], chunk.lines) if chunk else None
-        if lines is None:
-            return Whole(source, text, (1, source.lines))
-        first, last = max(1, lines[0]), min(source.lines, lines[1])
-        return Whole(source, "\n".join(text.split("\n")[first - 1 : last]), (first, max(first, last)))
+        if text is None or lines is None:
+            return None if text is None else Whole(source, text, (1, source.lines))
+        first, last = max(1, min(lines[0], source.lines)), max(1, min(lines[1], source.lines))
+        shown = await anyio.to_thread.run_sync(lambda: "\n".join(text.split("\n")[first - 1 : last]))
+        return Whole(source, shown, (first, max(first, last)))
 
     async def sources(
         self,
@@ -147,27 +153,34 @@ class Index:
         chat: int | None = None,
         project: str | None = None,
         source: str | None = None,
+        tool: str | None = None,
         kind: SourceKind | None = None,
         cursor: str | None = None,
         limit: int = 50,
     ) -> SourcePage:
-        """What is kept, newest first; of a chat, of a project, or all; `source` is an id or an exact label."""
-        if cursor is not None and not cursor.isdecimal():
-            raise Refused("invalid_params", "`cursor` is none that was given", params={"field": "cursor"})
-        rows = await self._store.page(
-            Bounds(chat, project, source, kind=kind), int(cursor) if cursor else None, limit + 1
-        )
+        """What is kept, newest first: of a chat, of a project, or all. `source` is an id or a whole label."""
+        if cursor is not None and not _is_place(cursor):
+            raise invalid("cursor", "is none that was given")
+        limit = max(1, min(limit, MAX_PAGE))
+        bounds = Bounds(chat=chat, project=project, source=source, tool=tool, kind=kind)
+        rows = await self._store.page(bounds, int(cursor) if cursor else None, limit + 1)
         more = str(rows[limit - 1][0]) if len(rows) > limit else None
-        return SourcePage(tuple(source for _, source in rows[:limit]), more)
+        return SourcePage(tuple(found for _, found in rows[:limit]), more)
 
     async def remove(self, ids: Sequence[str]) -> Removed:
+        """Remove sources for good; ids that are none are passed over."""
         return await self._store.remove(ids)
 
     async def remove_chat(self, chat: int) -> Removed:
+        """Remove everything of a chat. Deleting a chat does so by itself, in its own transaction."""
         return await self._store.remove_chat(chat)
 
     async def remove_project(self, project: str) -> Removed:
+        """Remove everything of a project, that of its chats too."""
         return await self._store.remove_project(project)
+
+    async def remove_all(self) -> Removed:
+        return await self._store.remove_all()
 
     async def add_path(
         self,
@@ -179,131 +192,150 @@ class Index:
         progress: Progress | None = None,
     ) -> tuple[list[Source], list[tuple[str, str]]]:
         """Keep a file, or the files of a folder that .gitignore does not hide: those that are kept now, and those that
-        are not with the reason. A file whose bytes have not changed is left as it is."""
-        paths, skipped = await anyio.to_thread.run_sync(_paths, workspace, path)
-        kept: list[Source] = []
+        are not with the reason. A file whose bytes have not changed stays as it is; a changed one is replaced."""
+        paths, skipped = await anyio.to_thread.run_sync(found_files, workspace, path)
+        ids: list[str] = []
         for at, one in enumerate(paths):
             try:
-                kept.append(await self._keep_file(workspace, one, chat, project))
-            except (Failure, NotText) as error:
+                ids.append(await self._keep_file(workspace, one, chat, project))
+            except Failure as failure:
+                skipped.append((one, failure.message))
+            except NotText as error:
                 skipped.append((one, str(error)))
             if progress:
                 progress(at + 1, len(paths))
-        await self.settle()
-        return kept, skipped
+        await self._until(lambda: self._store.is_waiting(chat, project))
+        rows = [await self._store.row(id) for id in ids]
+        return [row[1] for row in rows if row], skipped
 
     async def sweep(self) -> Removed:
-        """Remove what is older or more than the settings keep, least recently used first."""
+        """Remove what nobody has used for longer than is kept, and then the least recently used of what is too much."""
         settings = self._settings()
-        before = (
-            time.time_ns() // 1_000_000 - settings.retention_days * DAY_MS if settings.retention_days else 0
-        )
-        return await self._store.expire(before, settings.max_bytes)
+        days = settings.retention_days * DAY_MS
+        before = time.time_ns() // 1_000_000 - days if days else 0
+        removed = Removed()
+        for key in await self._store.oldest(before, settings.max_bytes):
+            removed = removed.plus(await self._store.expire([key]))
+        return removed
 
-    def _prepared(self, new: NewSource) -> tuple[NewSource, Figures, list[bytes]]:
-        text = well_formed(new.text)
-        whole = len(text)
-        text = _cut(text, self._settings().max_output_size)
-        head = text[:COUNTED]
-        tokens = self.count(head) * len(text) // max(1, len(head))
-        figures = Figures(len(text.encode()), text.count("\n") + 1, tokens, len(text) != whole)
-        return new, figures, packed(text)
+    async def _search(self, query: Query) -> Results:
+        bounds = bounds_of(query)
+        if bounds is None:
+            return Results()
+        try:
+            with anyio.move_on_after(WAIT_S):
+                await self._until(lambda: self._store.is_waiting(bounds.chat, bounds.project))
+            results = await self._searcher.search(query, bounds)
+        except Exception as error:  # whatever a query or a damaged index does, the chat goes on
+            logger.error("a search failed", extra={"error": str(error)}, exc_info=True)
+            return Results()
+        self._note_use([hit.source.id for hit in results.hits])
+        return results
+
+    async def _keep_file(self, workspace: Workspace, path: str, chat: int | None, project: str | None) -> str:
+        data = await anyio.to_thread.run_sync(workspace.read_bytes, path, MAX_FILE)
+        digest = hashlib.sha256(data).hexdigest()
+        known = await self._store.by_path(path, chat, project)
+        if known and known[1] == digest:
+            return known[0].id
+        text = decoded(data).text
+        new = NewSource(text, label=path, kind="file", chat=chat, project=project, path=path, hash=digest)
+        return (await self.keep(new)).id
 
     def _wake(self) -> None:
         self._woken = True
-        if self._settled.is_set():
-            self._settled = anyio.Event()
         if not self._running:
             self._running = True
             self._tasks.start_soon(self._index_all)
 
+    async def _until(self, waiting: Callable[[], Awaitable[bool]]) -> None:
+        """Wait while texts are being indexed, as long as something is still waited for."""
+        while self._running:
+            advance = self._advance
+            if not await waiting():
+                return
+            await advance.wait()
+        if self._failure and await waiting():
+            raise self._failure
+
+    def _advanced(self) -> None:
+        self._advance.set()
+        self._advance = anyio.Event()
+
     async def _index_all(self) -> None:
+        self._failure = None
         try:
             while self._woken:
                 self._woken = False
                 for pending in await self._store.pending():
                     await self._index(pending)
         except Failure as failure:
+            # A full or busy disk: the texts are kept, and the next one that is kept, or the next start, tries again.
+            self._failure = failure
             logger.warning("texts wait to be indexed", extra={"error": failure.message})
         finally:
             self._running = False
-            self._settled.set()
+            self._advanced()
 
     async def _index(self, pending: Pending) -> None:
         text = await self._store.text(pending.id)
         if text is None:
             return
-        divided = await anyio.to_thread.run_sync(
-            lambda: [
-                chunk for chunk in chunks(text, self._settings().chunk_bytes) if chunk.start >= pending.done
-            ]
-        )
+        left = slices(text, pending, self._settings().chunk_bytes)
         done = pending.done
-        for group in _slices(divided):
-            until = group[-1].end if group else done
-            last = not group or group[-1] is divided[-1]
-            entries = [(chunk, text[chunk.start : chunk.end]) for chunk in group]
-            if not await self._store.enter(pending.id, done, entries, None if last else until):
+        while True:
+            try:
+                slice = await anyio.to_thread.run_sync(next, left, None)
+            except (
+                Exception
+            ) as error:  # a text that cannot be divided is kept all the same, and read by its id
+                logger.error("a text cannot be indexed", extra={"error": str(error)}, exc_info=True)
+                await self._store.give_up(pending.id)
                 return
-            done = until
+            if slice is None or not await self._store.enter(pending.id, done, slice):
+                return
+            done = slice.until
+            self._advanced()
+            if self._woken and not slice.last:
+                await self._index_small(pending)
 
-    async def _search(self, query: Query) -> Results:
-        words = re.findall(r"[^\W_]+", well_formed(query.text))
-        if (
-            not words
-            or (query.scope == "chat" and query.chat is None)
-            or (query.scope == "project" and query.project is None)
-        ):
-            return Results()
-        bounds = Bounds(
-            query.chat if query.scope == "chat" else None,
-            query.project if query.scope == "project" else None,
-            query.source,
-            query.tool,
-            query.kind,
-        )
-        match = " OR ".join(f'"{word}"' for word in words)
+    async def _index_small(self, large: Pending) -> None:
+        """What came while a large text is being indexed does not wait for its end."""
+        self._woken = False
+        for pending in await self._store.pending():
+            if pending.id > large.id and pending.size <= SLICE:
+                await self._index(pending)
+            elif pending.id > large.id:
+                self._woken = True
+
+    async def _tidy(self) -> None:
         try:
-            found = await self._store.find(match, bounds, query.limit)
-            return await anyio.to_thread.run_sync(partial(self._packed, found, query.max_tokens))
+            removed = await self.sweep()
+            await self._store.scrub(None)
         except Failure as failure:
-            logger.warning("a search failed", extra={"error": failure.message})
-            return Results()
+            logger.warning("the index was not swept", extra={"error": failure.message})
+        else:
+            if removed.sources:
+                logger.info("old texts were removed", extra={"sources": removed.sources})
 
-    def _packed(self, found: Sequence[Found], max_tokens: int) -> Results:
-        hits: list[Hit] = []
-        left = max_tokens
-        for one in found:
-            text = self._counter.cut(one.text, left, self._family)
-            tokens = self.count(text)
-            if not text or tokens > left:
-                break
-            left -= tokens
-            hits.append(
-                Hit(
-                    id=f"{one.source.id}.{one.ordinal}",
-                    source=one.source,
-                    title=one.chunk.title or one.source.label,
-                    lines=(one.chunk.lines[0], one.chunk.lines[0] + text.rstrip("\n").count("\n")),
-                    text=text,
-                    score=one.score,
-                    tokens=tokens,
-                )
-            )
-        return Results(tuple(hits), sum(hit.tokens for hit in hits))
+    def _note_use(self, keys: Sequence[str]) -> None:
+        now = time.monotonic()
+        due = [key for key in dict.fromkeys(keys) if now - self._used.get(key, -USED_AGAIN_S) >= USED_AGAIN_S]
+        if not due:
+            return
+        if len(self._used) > MAX_USED:
+            self._used.clear()
+        self._used.update(dict.fromkeys(due, now))
+        self._tasks.start_soon(self._touch, due)
 
-    async def _keep_file(
-        self, workspace: Workspace, path: str, chat: int | None, project: str | None
-    ) -> Source:
-        data = await anyio.to_thread.run_sync(workspace.read_bytes, path, MAX_FILE)
-        digest = hashlib.sha256(data).hexdigest()
-        known = await self._store.by_path(path, chat, project)
-        if known and known[1] == digest:
-            return known[0]
-        text = decoded(data).text
-        return await self.keep(
-            NewSource(text, label=path, kind="file", chat=chat, project=project, path=path, hash=digest)
-        )
+    async def _touch(self, keys: Sequence[str]) -> None:
+        try:
+            await self._store.touch(keys, time.time_ns() // 1_000_000)
+        except Failure as failure:
+            logger.info("a use was not noted", extra={"error": failure.message})
+
+    def _cut(self, text: str, max_tokens: int) -> str:
+        return self._counter.cut(text, max_tokens, PLAIN)
 
 
 def _within(source: Source, chat: int | None, project: str | None) -> bool:
@@ -312,30 +344,5 @@ def _within(source: Source, chat: int | None, project: str | None) -> bool:
     return (chat is not None and source.chat == chat) or (project is not None and source.project == project)
 
 
-def _cut(text: str, max_bytes: int) -> str:
-    if len(text) * 4 <= max_bytes or len(text.encode()) <= max_bytes:
-        return text
-    return text.encode()[:max_bytes].decode(errors="ignore") + CUT
-
-
-def _slices(divided: Sequence[Chunk]) -> list[list[Chunk]]:
-    groups: list[list[Chunk]] = [[]]
-    for chunk in divided:
-        if groups[-1] and chunk.end - groups[-1][0].start > SLICE:
-            groups.append([])
-        groups[-1].append(chunk)
-    return groups
-
-
-def _paths(workspace: Workspace, path: str) -> tuple[list[str], list[tuple[str, str]]]:
-    try:
-        ignore = Ignore(workspace, path)
-        found: list[str] = []
-        for place, entries in workspace.walk(path):
-            entries[:] = ignore.kept(place, entries)
-            found += ["/".join((*place.parts, entry.name)) for entry in entries if entry.kind == "file"]
-        return found[:MAX_FILES], [(one, f"only {MAX_FILES} files at once") for one in found[MAX_FILES:]]
-    except Refused as refused:
-        if refused.reason != "kind":
-            raise
-        return [workspace.resolve(path).shown], []
+def _is_place(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 18

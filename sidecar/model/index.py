@@ -102,14 +102,41 @@ class Chunk(msgspec.Struct, frozen=True):
     title: str = ""
 
 
-class Found(msgspec.Struct, frozen=True):
-    """A chunk that a search met, its number in the source from 0, and its text."""
+class Term(msgspec.Struct, frozen=True):
+    """A word that is looked for. `match` is what the index is asked: quoted tokens, and nothing that a user wrote as
+    syntax. `weight` says how much it tells; `words` are the ways to spell it, as a text is compared with them."""
 
-    source: Source
+    match: str
+    weight: float
+    words: tuple[str, ...]
+    prefix: bool = False
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What a query asks of the index: words that count, and what must and must not be there."""
+
+    terms: tuple[Term, ...] = ()
+    needed: str = ""
+    """Of a line or a chunk, in the index's own language; empty when nothing must be there."""
+    barred: str = ""
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A chunk that holds something of what was looked for. `id` grows with time within a chat."""
+
+    id: int
+    source: int
     chunk: Chunk
-    ordinal: int
-    score: float
     text: str
+
+
+class Pool(msgspec.Struct, frozen=True):
+    """What a search has to choose from: candidates, their sources, how many lines hold each term, of how many."""
+
+    candidates: tuple[Candidate, ...] = ()
+    sources: dict[int, Source] = {}
+    frequency: tuple[int, ...] = ()
+    total: int = 0
 
 
 class Removed(msgspec.Struct, frozen=True):
@@ -118,6 +145,9 @@ class Removed(msgspec.Struct, frozen=True):
     sources: int = 0
     chunks: int = 0
     bytes: int = 0
+
+    def plus(self, other: Removed) -> Removed:
+        return Removed(self.sources + other.sources, self.chunks + other.chunks, self.bytes + other.bytes)
 
 
 class SourcePage(msgspec.Struct, frozen=True):

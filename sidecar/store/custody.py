@@ -13,6 +13,7 @@ from ..model.chats import Chat, ProcessIdentity
 from ..model.figures import Removed
 from . import blobs, chats, leases, projects, purge, rebinding
 from .database import Database
+from .index import SCRUB_S, IndexStore
 from .projects import Project
 from .rebinding import Move, Rebound
 from .sqlite import Connection
@@ -129,6 +130,7 @@ class Custody:
         What stays in the write-ahead log because another process reads it leaves with a later checkpoint.
         """
         before = self.size()
+        await IndexStore(self._db).scrub(SCRUB_S)
         if await self._db.exclusively(purge.gives_back):
             while await self._db.exclusively(purge.give_back):
                 pass

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..model.index import NewSource, Removed
-from . import index
+from . import index_rows
+from .index_removal import remove_owners
 from .sqlite import Connection
 
 
 def remove_of_no_chat(db: Connection, projects: Sequence[str] | None) -> Removed:
     """Remove what belongs to no chat, of these projects or of all."""
     if projects is None:
-        return index._remove_owners(db, "chat IS NULL AND ?", 1)
-    total = Removed(0, 0, 0)
+        return remove_owners(db, "chat IS NULL AND ?", 1)
+    total = Removed()
     for project in projects:
-        gone = index._remove_owners(db, "chat IS NULL AND project = ?", project)
-        total = Removed(total.sources + gone.sources, total.chunks + gone.chunks, total.bytes + gone.bytes)
+        total = total.plus(remove_owners(db, "chat IS NULL AND project = ?", project))
     return total
 
 
@@ -43,7 +43,7 @@ def move(db: Connection, old: str, new: str) -> int:
         if not taken:
             for source in sources:
                 _copy(db, source, chat, new)
-            index._remove_owners(db, "id = ?", owner)
+            remove_owners(db, "id = ?", owner)
         moved += len(sources)
     return moved
 
@@ -51,17 +51,18 @@ def move(db: Connection, old: str, new: str) -> int:
 def _copy(db: Connection, source: int, chat: int | None, project: str) -> None:
     """Keep a text for another owner, under its old name; a file that the owner has already is that owner's."""
     key, label, kind, tool, path, hash, *figures = db.execute(
-        "SELECT key, label, kind, tool, path, hash, bytes, lines, tokens, truncated FROM index_sources WHERE id = ?",
+        "SELECT key, label, kind, tool, path, hash, size, bytes, lines, tokens, truncated FROM index_sources"
+        " WHERE id = ?",
         (source,),
     ).fetchone()
-    if path is not None and index.by_path(db, path, chat, project):
+    if path is not None and index_rows.by_path(db, path, chat, project):
         return
-    whole = index.text(db, source) or ""
-    made = index.put(
+    whole = index_rows.text(db, source) or ""
+    made = index_rows.put(
         db,
         NewSource(whole, label, kind, chat=chat, project=project, tool=tool, path=path, hash=hash),
-        index.Figures(*figures),
-        index.packed(whole),
+        index_rows.Figures(*figures),
+        index_rows.packed(whole),
     )
     db.execute("UPDATE index_sources SET key = key || '-old' WHERE id = ?", (source,))
     db.execute("UPDATE index_sources SET key = ? WHERE key = ?", (key, made.id))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ..model.figures import Removed
-from . import figures, index, index_custody
+from . import figures, index_custody, index_removal
 from .projections import touch
 from .sqlite import VERSION_INFO, Connection
 
@@ -101,7 +101,7 @@ def purge_chat(db: Connection, chat: int, now: int) -> Removed:
     db.execute(f"DELETE {_OWN_BLOBS}", (chat,))
     db.execute(f"DELETE {_OWN_PAGES}", (chat,))
     _forget_words(db)
-    index.remove_chat(db, chat)
+    index_removal.remove_chat(db, chat)
     left = {"purgedChats": 1, "purgedTurns": removed.turns, "purgedEvents": removed.events}
     figures.fold(db, chat, left, now)
     for table in OF_A_CHAT:

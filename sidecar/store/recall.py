@@ -183,7 +183,7 @@ def _resembles(word: str, text: str) -> bool:
     return any(
         abs(len(other) - len(word)) <= most
         and (other.startswith(word[:3]) or other.endswith(word[-3:]))
-        and _distance(word, other, most) <= most
+        and distance(word, other, most) <= most
         for other in set(_WORD.findall(text))
     )
 
@@ -214,7 +214,7 @@ def _halves(word: str) -> str:
     return f"({' AND '.join(first)}) OR ({' AND '.join(second)})"
 
 
-def _distance(one: str, other: str, most: int) -> int:
+def distance(one: str, other: str, most: int) -> int:
     """How many letters must be put in, left out, replaced or swapped; anything over `most` may come out as more."""
     before: list[int] = []
     row = list(range(len(other) + 1))

@@ -1,22 +1,25 @@
 -- Texts kept out of the window, and how they are found again. A text lies in `index_texts`, packed, a fixed number of
--- code points a row; a chunk is a stretch of it. The words of a chunk are entered and removed with its row.
+-- code points a row; chunks and lines are stretches of it. Their words are entered and removed with the chunks' rows.
 
--- Whose texts they are. The ids of an owner's chunks and lines lie in a range of their own (id << 40 and on), so that a
--- search within a chat never meets another's words.
+-- Whose texts they are. Every code point of an owner's texts has a place of its own (id << 40 and on), and what is found
+-- is known by its place: so a search within a chat, or within a text, is one within a range, and meets nobody else's words.
 CREATE TABLE index_owners (
   id      INTEGER PRIMARY KEY AUTOINCREMENT,
   chat    INTEGER,
   project TEXT,
-  chunks  INTEGER NOT NULL DEFAULT 0
+  used    INTEGER NOT NULL DEFAULT 0
 );
 CREATE UNIQUE INDEX index_owners_by_name ON index_owners (ifnull(chat, -1), ifnull(project, ''));
 CREATE INDEX index_owners_by_project ON index_owners (project);
 
--- `done` is how many code points have been indexed; `pending` says that there are more.
+-- `base` is the place of the text's first code point, `size` how many it has; `done` of them have been indexed, and
+-- `pending` says that there are more.
 CREATE TABLE index_sources (
   id        INTEGER PRIMARY KEY AUTOINCREMENT,
   key       TEXT NOT NULL UNIQUE,
   owner     INTEGER NOT NULL,
+  base      INTEGER NOT NULL,
+  size      INTEGER NOT NULL,
   label     TEXT NOT NULL,
   kind      TEXT NOT NULL,
   tool      TEXT,
@@ -33,9 +36,10 @@ CREATE TABLE index_sources (
   pending   INTEGER NOT NULL DEFAULT 1,
   done      INTEGER NOT NULL DEFAULT 0
 );
-CREATE INDEX index_sources_by_owner ON index_sources (owner, id);
+CREATE INDEX index_sources_by_owner ON index_sources (owner, base, size, lines);
 CREATE INDEX index_sources_by_label ON index_sources (label);
 CREATE INDEX index_sources_by_path ON index_sources (path) WHERE path IS NOT NULL;
+CREATE INDEX index_sources_by_use ON index_sources (used_at);
 CREATE INDEX index_sources_pending ON index_sources (id) WHERE pending = 1;
 
 -- The id is source << 16 and the number of the part.
@@ -44,18 +48,35 @@ CREATE TABLE index_texts (
   data BLOB NOT NULL
 );
 
--- `start` and `end` are code points of the text, lines count from 1 and both ends are included.
+-- The id is the place of the first code point. Lines count from 1 and both ends are included.
 CREATE TABLE index_chunks (
   id         INTEGER PRIMARY KEY,
   source     INTEGER NOT NULL,
+  size       INTEGER NOT NULL,
   first_line INTEGER NOT NULL,
   last_line  INTEGER NOT NULL,
-  start      INTEGER NOT NULL,
-  end        INTEGER NOT NULL,
   title      TEXT NOT NULL
 );
-CREATE INDEX index_chunks_by_source ON index_chunks (source, start);
 
-CREATE VIRTUAL TABLE index_words USING fts5 (
-  title, text, content = '', tokenize = "porter unicode61 remove_diacritics 2"
+-- The different words of a text, some thousand a row; the id is the place where their stretch begins.
+CREATE TABLE index_spelled (
+  id    INTEGER PRIMARY KEY,
+  words TEXT NOT NULL
 );
+
+-- The words of chunks and of single lines by their stem; the id is the place of the first code point. They only say
+-- which chunk or line holds a word, not where: ranking is done by the program, and it is what keeps them small.
+CREATE VIRTUAL TABLE index_words USING fts5 (
+  text, content = '', detail = none, columnsize = 0, tokenize = "porter unicode61 remove_diacritics 2"
+);
+CREATE VIRTUAL TABLE index_lines USING fts5 (
+  text, content = '', detail = none, columnsize = 0, tokenize = "porter unicode61 remove_diacritics 2"
+);
+
+-- Three letters at a time: parts of words, and misspelt ones.
+CREATE VIRTUAL TABLE index_letters USING fts5 (
+  words, content = 'index_spelled', content_rowid = 'id', detail = none, columnsize = 0, tokenize = "trigram"
+);
+
+-- Whether deleted words still stand in pages of the full-text tables, to be merged away.
+INSERT INTO counters VALUES ('index_residue', 0);

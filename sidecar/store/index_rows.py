@@ -1,0 +1,263 @@
+"""Rows of the index: kept texts, their chunks and the words in them. Decides nothing about borders, queries or ranks.
+
+The full-text tables hold no text, so what is removed must be spelled exactly as it was entered: what `entries` makes
+of a chunk may never change for rows that are there.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from ..model.events import encode
+from ..model.index import Chunk, NewSource, Source, SourceKind
+from .index_search import OWNER_BITS, Bounds, conditions
+from .sqlite import Connection
+
+PART = 4 * 1024
+"""Code points of a text in one row: a chunk is unpacked in 30 microseconds."""
+
+PART_BITS = 16
+"""A text has 2 ** 16 parts at most, and so 256 MiB."""
+
+LINE = 1000
+"""Code points of a line that are one entry; a longer line is several, and all of it is found."""
+
+MAX_LINES = 400_000
+"""Lines of a text that are entered one by one, of which no log of 64 MiB has more; of what is behind them chunks
+are."""
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
+_KEY_LETTERS = 8
+
+_WITHOUT_BLANKS = re.compile(
+    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])"
+)
+"""Thai, Lao, Burmese, Khmer, Japanese, Chinese: a character counts as a word."""
+
+_SOURCE = (
+    "s.key, s.label, s.kind, o.chat, c.session_id, o.project, s.tool, s.path, s.ts, s.bytes, s.lines, s.tokens,"
+    " s.chunks, s.truncated, s.stale"
+)
+_FROM = "index_sources s JOIN index_owners o ON o.id = s.owner LEFT JOIN chats c ON c.id = o.chat"
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """What is told of a text: `size` in code points."""
+
+    size: int
+    bytes: int
+    lines: int
+    tokens: int
+    truncated: bool
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """A text that is not wholly indexed, and how many code points of it are."""
+
+    id: int
+    kind: SourceKind
+    label: str
+    path: str | None
+    size: int
+    done: int
+
+
+class Slice(msgspec.Struct, frozen=True):
+    """What one commit enters: chunks with their texts, the words that the text has here first, and how far it goes."""
+
+    chunks: Sequence[tuple[Chunk, str]]
+    spelled: str
+    until: int
+    last: bool
+
+
+def packed(text: str) -> list[bytes]:
+    """A text as its rows hold it."""
+    return [zlib.compress(text[at : at + PART].encode(), 1) for at in range(0, len(text), PART)]
+
+
+def stretches(db: Connection, wanted: Sequence[tuple[int, int, int]]) -> list[str]:
+    """Stretches of texts: of a source, the code points from one to another."""
+    ranges = [
+        ((source << PART_BITS) + start // PART, (source << PART_BITS) + max(start, end - 1) // PART)
+        for source, start, end in wanted
+    ]
+    ids = {id for first, last in ranges for id in range(first, last + 1)}
+    query = "SELECT t.id, t.data FROM json_each(?) j CROSS JOIN index_texts t ON t.id = j.value"
+    parts = {id: _unpacked([data]) for id, data in db.execute(query, (encode(sorted(ids)).decode(),))}
+    found = []
+    for (_, start, end), (first, last) in zip(wanted, ranges, strict=True):
+        whole = "".join(parts.get(id, "") for id in range(first, last + 1))
+        found.append(whole[start % PART : start % PART + end - start])
+    return found
+
+
+def put(db: Connection, new: NewSource, figures: Figures, parts: Sequence[bytes]) -> Source:
+    owner, base = _room(db, new.chat, new.project, figures.size)
+    now = time.time_ns() // 1_000_000
+    told = (new.label, new.kind, new.tool, new.path, new.hash, now, now)
+    cursor = db.execute(
+        "INSERT INTO index_sources (key, owner, base, label, kind, tool, path, hash, ts, used_at, size, bytes, lines,"
+        " tokens, truncated) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (_new_key(db), owner, base, *told, *msgspec.structs.astuple(figures)),
+    )
+    id = cursor.lastrowid
+    assert id is not None
+    db.executemany(
+        "INSERT INTO index_texts (id, data) VALUES (?, ?)",
+        [((id << PART_BITS) + at, data) for at, data in enumerate(parts)],
+    )
+    return by_id(db, id)
+
+
+def _room(db: Connection, chat: int | None, project: str | None, size: int) -> tuple[int, int]:
+    """The owner, and the first of so many places that nothing else of the owner ever has."""
+    found = db.execute(
+        "SELECT id, used FROM index_owners"
+        " WHERE ifnull(chat, -1) = ifnull(?, -1) AND ifnull(project, '') = ifnull(?, '')",
+        (chat, project),
+    ).fetchone()
+    if not found:
+        cursor = db.execute("INSERT INTO index_owners (chat, project) VALUES (?, ?)", (chat, project))
+        found = (cursor.lastrowid, 0)
+    owner, used = found
+    db.execute("UPDATE index_owners SET used = used + ? WHERE id = ?", (size + 1, owner))
+    return owner, (owner << OWNER_BITS) + used
+
+
+def is_waiting(db: Connection, chat: int | None, project: str | None) -> bool:
+    query = (
+        "SELECT 1 FROM index_sources s JOIN index_owners o ON o.id = s.owner"
+        " WHERE s.pending = 1 AND (?1 IS NULL OR o.chat = ?1) AND (?2 IS NULL OR o.project = ?2)"
+    )
+    return db.execute(query, (chat, project)).fetchone() is not None
+
+
+def text(db: Connection, source: int) -> str | None:
+    if db.execute("SELECT 1 FROM index_sources WHERE id = ?", (source,)).fetchone() is None:
+        return None
+    rows = db.execute("SELECT data FROM index_texts WHERE id BETWEEN ? AND ? ORDER BY id", parts(source))
+    return _unpacked(data for (data,) in rows)
+
+
+def enter(db: Connection, source: int, done: int, slice: Slice) -> bool:
+    found = db.execute("SELECT base, done, pending FROM index_sources WHERE id = ?", (source,)).fetchone()
+    if found is None or found[1:] != (done, 1):
+        return False
+    base = found[0]
+    db.executemany(
+        "INSERT INTO index_chunks (id, source, size, first_line, last_line, title) VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (base + chunk.start, source, chunk.end - chunk.start, *chunk.lines, chunk.title)
+            for chunk, _ in slice.chunks
+        ],
+    )
+    words, lines = entries(
+        (base + chunk.start, chunk.lines[0], chunk.title, text) for chunk, text in slice.chunks
+    )
+    db.executemany("INSERT INTO index_words (rowid, text) VALUES (?, ?)", words)
+    db.executemany("INSERT INTO index_lines (rowid, text) VALUES (?, ?)", lines)
+    if slice.spelled:
+        db.execute("INSERT INTO index_spelled (id, words) VALUES (?, ?)", (base + done, slice.spelled))
+        db.execute("INSERT INTO index_letters (rowid, words) VALUES (?, ?)", (base + done, slice.spelled))
+    db.execute(
+        "UPDATE index_sources SET chunks = chunks + ?, done = ?, pending = ? WHERE id = ?",
+        (len(slice.chunks), slice.until, not slice.last, source),
+    )
+    return True
+
+
+def entries(
+    chunks: Iterable[tuple[int, int, str, str]],
+) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """The rows of both tables of words, for chunks by place, first line, title and text."""
+    words: list[tuple[int, str]] = []
+    lines: list[tuple[int, str]] = []
+    for place, first, title, text in chunks:
+        spaced = _spaced(text)
+        words.append((place, f"{_spaced(title)}\n{spaced}" if title else spaced))
+        if first <= MAX_LINES:
+            lines += _line_rows(place, text, plain=spaced is text)
+    return words, lines
+
+
+def _line_rows(place: int, text: str, *, plain: bool) -> list[tuple[int, str]]:
+    rows = []
+    for line in text.split("\n"):
+        if len(line) > LINE:
+            for at in range(0, len(line), LINE):
+                rows.append((place + at, line[at : at + LINE]))
+        elif len(line) > 2:
+            rows.append((place, line))
+        place += len(line) + 1
+    return rows if plain else [(at, _spaced(line)) for at, line in rows]
+
+
+def _spaced(text: str) -> str:
+    """The text as the index reads it; the very same where there is nothing to set apart."""
+    return text if text.isascii() else _WITHOUT_BLANKS.sub(r" \1 ", text)
+
+
+def row(db: Connection, key: str) -> tuple[int, Source] | None:
+    found = db.execute("SELECT id FROM index_sources WHERE key = ?", (key,)).fetchone()
+    return (found[0], by_id(db, found[0])) if found else None
+
+
+def by_id(db: Connection, id: int) -> Source:
+    return _source(db.execute(f"SELECT {_SOURCE} FROM {_FROM} WHERE s.id = ?", (id,)).fetchone())
+
+
+def by_path(
+    db: Connection, path: str, chat: int | None, project: str | None
+) -> tuple[Source, str | None] | None:
+    found = db.execute(
+        f"SELECT s.hash, {_SOURCE} FROM {_FROM} WHERE s.path = ? AND o.chat IS ? AND o.project IS ? AND s.kind = 'file'"
+        " ORDER BY s.id DESC",
+        (path, chat, project),
+    ).fetchone()
+    return (_source(found[1:]), found[0]) if found else None
+
+
+def chunk_at(db: Connection, source: int, start: int) -> Chunk | None:
+    found = db.execute(
+        "SELECT k.size, k.first_line, k.last_line, k.title FROM index_sources s JOIN index_chunks k"
+        " ON k.id = s.base + ?2 AND k.source = s.id WHERE s.id = ?1",
+        (source, start),
+    ).fetchone()
+    return Chunk(start, start + found[0], (found[1], found[2]), found[3]) if found else None
+
+
+def page(db: Connection, bounds: Bounds, before: int | None, limit: int) -> list[tuple[int, Source]]:
+    where, values = conditions(bounds)
+    rows = db.execute(
+        f"SELECT s.id, {_SOURCE} FROM {_FROM} WHERE {where} AND s.id < ? ORDER BY s.id DESC LIMIT ?",
+        (*values, before if before is not None else 1 << 62, limit),
+    )
+    return [(row[0], _source(row[1:])) for row in rows]
+
+
+def _new_key(db: Connection) -> str:
+    while True:
+        key = "out:" + "".join(secrets.choice(_LETTERS) for _ in range(_KEY_LETTERS))
+        if db.execute("SELECT 1 FROM index_sources WHERE key = ?", (key,)).fetchone() is None:
+            return key
+
+
+def parts(source: int) -> tuple[int, int]:
+    return source << PART_BITS, ((source + 1) << PART_BITS) - 1
+
+
+def _unpacked(parts: Iterable[bytes]) -> str:
+    return "".join(zlib.decompress(data).decode() for data in parts)
+
+
+def _source(row: tuple[Any, ...]) -> Source:
+    source = Source(*row)
+    return msgspec.structs.replace(source, truncated=bool(source.truncated), stale=bool(source.stale))
