@@ -1,9 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
+import anyio
 import pytest
 
+from sidecar.model.chats import ProcessIdentity
+from sidecar.store import Store
+from tests.models.network import Authority
+from tests.web.internet import Internet, connected
 from tests.web.server import Site, serving
 
 
@@ -11,3 +18,37 @@ from tests.web.server import Site, serving
 def site() -> Iterator[Site]:
     with serving(Site()) as site:
         yield site
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="session")
+def tls(authority: Authority) -> ssl.SSLContext:
+    return authority.server("public.test", "other.test")
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    async with anyio.create_task_group() as tasks:
+        made = Store(
+            str(tmp_path / "data"), 5.0, ProcessIdentity("test", "boot", "", 1, 0), lambda owner: True
+        )
+        await made.open(tasks, lambda state: None)
+        yield made
+        await made.close()
+
+
+@pytest.fixture
+async def internet(
+    store: Store,
+    tmp_path: Path,
+    authority: Authority,
+    tls: ssl.SSLContext,
+    monkeypatch: pytest.MonkeyPatch,
+) -> AsyncIterator[Internet]:
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.path))
+    with connected(Internet(store, str(tmp_path)), tls, monkeypatch.setenv) as internet:
+        yield internet

@@ -76,7 +76,7 @@ def answer(
     spelled = "".join(
         f"{name.replace('_', '-')}: {value}\r\n" for name, value in lines.items() if value is not None
     )
-    return f"HTTP/1.1 {status} Said\r\n{spelled}\r\n".encode("latin-1") + data
+    return f"HTTP/1.1 {status} Said\r\n{spelled}\r\n".encode() + data
 
 
 @contextmanager

@@ -31,6 +31,7 @@ MAX_NAME = 253
 PORTS = {"http": 80, "https": 443}
 
 _URL = re.compile(r"(https?)://([^/?#\\]*)([^#\\]*)(?:#.*)?", re.IGNORECASE | re.DOTALL)
+_SCHEME = re.compile(r"\s*[a-zA-Z][a-zA-Z0-9+.-]*:")
 _PLACE = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\[\]:@%]+)(?::([0-9]{0,5}))?")
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
@@ -110,12 +111,13 @@ class Target(msgspec.Struct, frozen=True):
         return f"{self.scheme}://{self.place}{self.rest}"
 
     def leads_to(self, location: str) -> Target:
-        """Where a redirect from here leads."""
+        """Where a redirect from here leads. One that names a scheme must be whole: `http:///x` could be two hosts."""
+        if _SCHEME.match(location):
+            return parse(location)
         try:
-            joined = urljoin(self.url, location)
+            return parse(urljoin(self.url, location))
         except ValueError:
-            joined = location  # whatever it is, it is no address
-        return parse(joined)
+            raise Refused(f"It redirects to {location[:200]!r}, which is no address.") from None
 
 
 class Allowed:

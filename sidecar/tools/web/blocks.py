@@ -105,6 +105,9 @@ class Blocks:
 
     def end(self) -> None:
         """The block that was being written is whole."""
+        if not self._pieces:
+            self._level = self._level if self._spans else 0
+            return
         for span in reversed(self._spans):
             if self._wrap(span):
                 span.href = None  # a link around several blocks stands at the first
@@ -137,7 +140,7 @@ class Blocks:
         text = "".join(self._pieces).replace("\r\n", "\n").strip("\n").rstrip()
         self._pieces, self._fenced = [], False
         if text.strip():
-            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+            fence = _ticks(text, 3)
             self._put(f"{fence}{self.language}\n{text}\n{fence}")
 
     def begin_list(self, ordered: bool, start: str) -> None:
@@ -159,6 +162,8 @@ class Blocks:
             marker = f"{entry.number}. " if entry.ordered else "- "
             entry.number += 1
             container = _Container(marker, " " * len(marker))
+        if len(page.containers) >= MAX_INDENT:
+            container.first = None
         page.containers.append(container)
 
     def end_item(self) -> None:
@@ -210,8 +215,10 @@ class Blocks:
 
     def _wrap(self, span: _Span) -> bool:
         """Give what was written since the span began its marks; False when that is nothing."""
+        if not span.mark:
+            return False
         text = "".join(self._pieces[span.start :])
-        if not span.mark or not text.strip():
+        if not text.strip():
             return False
         inner = text.strip()
         if span.mark == "a":
@@ -220,8 +227,8 @@ class Blocks:
             else:
                 whole = f"[{inner}]({span.href})" if span.href and "](" not in inner else inner
         elif span.mark == "`":
-            tick = "``" if "`" in inner else "`"
-            whole = f"{tick}{inner}{tick}"
+            tick = _ticks(inner, 1)
+            whole = f"{tick} {inner} {tick}" if len(tick) > 1 else f"`{inner}`"
         else:
             whole = f"{span.mark}{inner}{span.mark}"
         before = " " if text[0] in " \n" else ""
@@ -236,8 +243,8 @@ class Blocks:
         begins_item = any(container.first for container in shown)
         first = "".join(container.first or container.others for container in shown)
         others = "".join(container.others for container in shown)
-        for container in page.containers:
-            container.first = None if container.first is not None else container.first
+        for container in shown:
+            container.first = None
         lines = text.split("\n")
         block = "\n".join(
             [first + lines[0], *(others + line if line else others.rstrip() for line in lines[1:])]
@@ -246,6 +253,11 @@ class Blocks:
         page.after_item = any(container.others != "> " for container in shown)
         page.blocks.append(block)
         self.size += len(block) - len(text)
+
+
+def _ticks(text: str, least: int) -> str:
+    """As many backticks as no run of them in the text has."""
+    return "`" * max(least, 1 + max(map(len, re.findall("`+", text)), default=0))
 
 
 def _joined(blocks: list[str], tight: list[bool]) -> str:

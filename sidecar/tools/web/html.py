@@ -16,9 +16,8 @@ MAX_ATTRIBUTES = 64 * 1024
 """Characters of a tag in which attributes are looked for; images within an address make longer ones."""
 
 _NEXT = re.compile(r"<(?=[a-zA-Z/!?])")
-_NAME = re.compile(r"[a-zA-Z][^\s/>]*+")
 # A quote counts only after an equals sign, as in browsers; nothing is read twice (possessive).
-_REST = re.compile(r"(?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+)*+>")
+_TAG = re.compile(r"(/?)([a-zA-Z][^\s/>]*+)((?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+)*+)>")
 _ATTRIBUTE = re.compile(r"([^\s=>/\"'][^\s=>/]*+)(?:\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s>]*+)))?+")
 _RAW = {
     name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE)
@@ -48,23 +47,24 @@ def names(text: str) -> frozenset[str]:
 def tokens(text: str) -> Iterator[Tag | str]:
     """Tags, and the text between them with its entities resolved."""
     at = 0
-    while at < len(text):
-        found = _NEXT.search(text, at)
-        if found is None:
-            yield unescaped(text[at:])
-            return
+    while found := _NEXT.search(text, at):
         if found.start() > at:
             yield unescaped(text[at : found.start()])
-        tag, at = _tag(text, found.end())
-        if tag is None:
+        match = _TAG.match(text, found.end())
+        if match is None:
+            at = _passed_over(text, found.end())
             continue
+        slash, name, rest = match.groups()
+        tag, at = Tag(name.lower(), slash == "/", rest), match.end()
         yield tag
-        if not tag.closes and tag.name in _RAW:
+        if not slash and tag.name in _RAW:
             end = _RAW[tag.name].search(text, at)
             stop = end.start() if end else len(text)
             if stop > at:
-                yield text[at:stop] if tag.name in ("script", "style") else unescaped(text[at:stop])
+                yield unescaped(text[at:stop])
             at = stop
+    if at < len(text):
+        yield unescaped(text[at:])
 
 
 def unescaped(text: str) -> str:
@@ -76,17 +76,10 @@ def unescaped(text: str) -> str:
         return text
 
 
-def _tag(text: str, at: int) -> tuple[Tag | None, int]:
-    """The tag that begins after the `<` before `at`, and where it ends; what has no end takes the rest with it."""
+def _passed_over(text: str, at: int) -> int:
+    """Where a comment ends, or whatever else is no tag; what has no end takes the rest with it."""
     if text.startswith("!--", at):
         end = text.find("-->", at + 1)  # `<!-->` is a whole comment
-        return None, len(text) if end < 0 else end + 3
-    closes = text.startswith("/", at)
-    name = _NAME.match(text, at + closes)
-    if name is None:
-        end = text.find(">", at)
-        return None, len(text) if end < 0 else end + 1
-    rest = _REST.match(text, name.end())
-    if rest is None:
-        return None, len(text)
-    return Tag(name[0].lower(), closes, rest[0][:-1]), rest.end()
+        return len(text) if end < 0 else end + 3
+    end = text.find(">", at)
+    return len(text) if end < 0 or text[at].isalpha() else end + 1

@@ -19,6 +19,12 @@ MAX_MARKDOWN = 8 * 1024 * 1024
 MAX_OPEN = 512
 """Elements within one another, as in browsers; deeper ones count as text."""
 
+MAX_TAGS = 250_000
+"""Of a page; with it, the time that a page can take is bounded."""
+
+MAX_MAINS = 64
+"""Articles of a page that are told apart; when there are more, none of them is the page."""
+
 MIN_MAIN = 250
 """Characters of a `main` or `article` that is taken for the page: less may be a teaser."""
 
@@ -91,19 +97,22 @@ class _Reader:
         self._blocks = Blocks()
 
     def read(self, html: str) -> Read:
-        truncated = False
+        tags, truncated = 0, False
         for token in tokens(html):
             if isinstance(token, str):
                 self._text(token)
-            elif token.closes:
+                continue
+            if token.closes:
                 self._close(token.name)
             else:
                 self._begin(token)
-            if self._blocks.size > MAX_MARKDOWN:
+            tags += 1
+            if tags > MAX_TAGS or self._blocks.size > MAX_MARKDOWN:
                 truncated = True
                 break
         while self._open:
             self._pop()
+        self._blocks.end()
         title = " ".join("".join(self._title).split())[:500] or self._blocks.first_heading
         return Read(title, self._blocks.text(*self._content())[:MAX_MARKDOWN], truncated)
 
@@ -150,7 +159,7 @@ class _Reader:
         blocks = self._blocks
         if name in _BREAKS and not blocks.verbatim:
             blocks.end()
-        if name in ("main", "article") or attributes.get("role") == "main":
+        if name in ("main", "article") and len(self._mains) <= MAX_MAINS:
             self._mains.append((name, blocks.count, None))
         if name in _SPANS:
             href = self._link(attributes.get("href", "")) if name == "a" else None
@@ -197,7 +206,7 @@ class _Reader:
             self._left_main(name)
 
     def _left_main(self, name: str) -> None:
-        for number in range(len(self._mains) - 1, max(-1, len(self._mains) - 9), -1):
+        for number in range(len(self._mains) - 1, -1, -1):
             found, start, end = self._mains[number]
             if found == name and end is None:
                 self._mains[number] = (name, start, self._blocks.count)
@@ -265,15 +274,16 @@ class _Reader:
         """The blocks that are the page: those of its `main` or only `article`, if there is enough in it."""
         blocks = self._blocks
         for wanted in ("main", "article"):
-            found = [(start, end or blocks.count) for name, start, end in self._mains if name == wanted]
-            outer = [
-                span
-                for span in found
-                if not any(o[0] <= span[0] and span[1] <= o[1] and o != span for o in found[:64])
-            ]
-            if len(outer) == 1 and blocks.length(*outer[0]) >= MIN_MAIN:
+            spans = [(start, end or blocks.count) for name, start, end in self._mains if name == wanted]
+            outer = [one for one in spans if not any(_holds(other, one) for other in spans)]
+            alone = len(outer) == 1 and len(self._mains) <= MAX_MAINS
+            if alone and blocks.length(*outer[0]) >= MIN_MAIN:
                 return outer[0]
         return 0, blocks.count
+
+
+def _holds(outer: tuple[int, int], inner: tuple[int, int]) -> bool:
+    return outer != inner and outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def _language(attributes: dict[str, str]) -> str:
