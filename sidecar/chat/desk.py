@@ -286,7 +286,7 @@ async def ours(workshop: Workshop, settings: WorkSettings, extra_folders: Sequen
     if settings.fetch.enabled:
         from ..tools.fetch_url import FetchUrl
 
-        tools.append(FetchUrl(workshop.web, settings.fetch))
+        tools.append(FetchUrl(workshop.web, settings.fetch, settings.index.inline_max))
     return tools
 
 

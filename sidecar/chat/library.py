@@ -87,6 +87,9 @@ class ChatLibrary:
             )
         return found
 
+    def count(self, text: str) -> int:
+        return self._desk.workshop.index().count(text)
+
     async def add_path(self, path: str) -> tuple[list[Source], list[tuple[str, str]]]:
         if self._workspace is None:
             raise Wrong("This chat has no project, so there are no files.")

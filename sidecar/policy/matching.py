@@ -124,17 +124,19 @@ def fetch_narrow(pattern: str, url: str) -> bool:
     found = address(url)
     if found is None or ".." in re.split(r"[/?&\\]", unquote(unquote(found.rest))):
         return False
-    return pattern in EVERYTHING or _fetches(pattern, found, found.place)
+    return pattern in EVERYTHING or _fetches(pattern, found, found.place, (found.rest,))
 
 
 def fetch_wide(pattern: str, url: str) -> bool:
-    """Any port when the pattern has none; when the address is in doubt, one that has the host's name in it."""
+    """Any port when the pattern has none, and any way to spell a path; when the address is in doubt, one that has the
+    host's name in it."""
     found = address(url)
     if pattern in EVERYTHING:
         return True
     if found is None:
         return _pattern_parts(pattern)[1].strip("*") in _folded(url)
-    return _fetches(pattern, found, found.place) or _fetches(pattern, found, found.host)
+    spellings = _spellings(found.rest)
+    return any(_fetches(pattern, found, place, spellings) for place in (found.place, found.host))
 
 
 def tool(pattern: str, name: str) -> bool:
@@ -173,22 +175,43 @@ def _in_order(wanted: list[str], words: list[str]) -> bool:
     )
 
 
-def _fetches(pattern: str, found: Address, place: str) -> bool:
+def _fetches(pattern: str, found: Address, place: str, rests: Sequence[str]) -> bool:
     scheme, host, rest = _pattern_parts(pattern)
     if scheme and scheme != found.scheme:
         return False
     if host != "*" and not (place.endswith(host[1:]) if host.startswith("*.") else place == host):
         return False
-    return not rest or _glob(rest, found.rest)
+    return not rest or any(_glob(rest, spelling) for spelling in rests)
+
+
+def _spellings(rest: str) -> tuple[str, ...]:
+    """A path as it is written, and as a server may read it: decoded, and without `..` and doubled slashes."""
+    path, mark, query = rest.partition("?")
+    plain = unquote(unquote(path))
+    short = re.sub("^/+", "/", posixpath.normpath(plain)) + ("/" if plain.endswith("/") else "")
+    return rest, plain + mark + query, short + mark + query
 
 
 def _pattern_parts(pattern: str) -> tuple[str, str, str]:
     """Scheme, host and path of an address, of which a host alone has only that."""
     scheme, separator, rest = pattern.partition("://")
     if not separator:
-        return "", pattern.casefold(), ""
+        return "", _host(pattern), ""
     host, slash, path = rest.partition("/")
-    return scheme.casefold(), host.casefold().removesuffix(f":{PORTS.get(scheme.casefold())}"), slash + path
+    return scheme.casefold(), _host(host).removesuffix(f":{PORTS.get(scheme.casefold())}"), slash + path
+
+
+def _host(text: str) -> str:
+    """A host as addresses spell it: `Bücher.example` is `xn--bcher-kva.example`."""
+    if text.isascii():
+        return text.casefold()
+    import idna
+
+    stars, name = ("*.", text[2:]) if text.startswith("*.") else ("", text)
+    try:
+        return stars + idna.encode(name, uts46=True).decode()
+    except (idna.IDNAError, UnicodeError):
+        return text.casefold()
 
 
 def _path_parts(pattern: str) -> list[str]:

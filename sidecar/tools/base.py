@@ -128,6 +128,9 @@ class Library(Protocol):
     async def read(self, id: str, lines: tuple[int, int] | None = None) -> Whole:
         """The text of a source or a hit, whole or some lines; Wrong when there is none."""
 
+    def count(self, text: str) -> int:
+        """The tokens of a text, as the index counts them."""
+
     async def add_path(self, path: str) -> tuple[list[Source], list[tuple[str, str]]]:
         """Keep a file, or the files of a folder: those that were kept, and those that were not with the reason."""
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ..model.figures import Measured
 from ..model.index import Source
 from ..model.pages import FetchSettings, Page
 from ..providers.base import ToolSpec
 from .base import Hands, Kind, Library, Need, Outcome, Ready, Wrong, flag, text
+from .search_context import spelled
 
 if TYPE_CHECKING:
     from .web.addresses import Target
@@ -121,18 +123,26 @@ class FetchUrl:
         page = got.page
         body = await hands.block(_body, page, select)
         head = _head(got, asked)
+        asking = Measured(fetches=1, fetch_hits=int(got.how != "network"))
         try:
             library = hands.library
         except Wrong:
-            note = "\n(There is no index to search it by.)" if query else ""
-            return Outcome(f"{head}{note}\n\n{body}")
-        label = page.url if select is None else f"{page.url} {select}"
-        source = await library.keep(body, label, "page")
+            note = "\n(The index is switched off, so the page cannot be searched.)" if query else ""
+            return Outcome(f"{head}{note}\n\n{body}", measured=asking)
+        source = await library.keep(body, page.url if select is None else f"{page.url} {select}", "page")
         if query is not None:
-            return Outcome(f"{head}\n\n{await _hits(library, query, source)}", whole=body)
+            found, returned = await _hits(library, query, source)
+            measured = msgspec.structs.replace(asking, searches=1, captured=source.tokens, returned=returned)
+            return _in_part(f"{head}\n\n{found}", body, source, measured)
         if len(body.encode()) <= self._inline:
-            return Outcome(f"{head}\n\n{body}")
-        return Outcome(f"{head}\n\n{_preview(body, source)}", whole=body)
+            return Outcome(f"{head}\n\n{body}", shown=True, source=source.id, measured=asking)
+        preview = f"{head}\n\n{await hands.block(_preview, body, source)}"
+        measured = msgspec.structs.replace(asking, captured=source.tokens, sent=library.count(preview))
+        return _in_part(preview, body, source, measured)
+
+
+def _in_part(text: str, whole: str, source: Source, measured: Measured) -> Outcome:
+    return Outcome(text, shown=True, whole=whole, source=source.id, measured=measured)
 
 
 def _body(page: Page, select: str | None) -> str:
@@ -143,7 +153,7 @@ def _body(page: Page, select: str | None) -> str:
                 f"{page.url} is not JSON, so there is nothing to `select`. Leave it out, or use `query`."
             )
         return page.text or "(The page has no text.)"
-    from .web.keypath import NotThere, spelled
+    from .web.keypath import NotThere, laid_out
     from .web.keypath import select as selected
 
     try:
@@ -153,7 +163,7 @@ def _body(page: Page, select: str | None) -> str:
             return page.text
         raise Wrong(f"{page.url} says that it is JSON, and is not: {error}") from error
     try:
-        return spelled(document if select is None else selected(document, select))
+        return laid_out(document if select is None else selected(document, select))
     except NotThere as error:
         raise Wrong(f"{page.url}: {error}") from error
 
@@ -174,12 +184,11 @@ def _head(got: Got, asked: str) -> str:
     return "\n".join(lines)
 
 
-async def _hits(library: Library, query: str, source: Source) -> str:
+async def _hits(library: Library, query: str, source: Source) -> tuple[str, int]:
+    """The passages that hold the words, and how many tokens they are."""
     (found,) = await library.search([query], source=source.id, max_tokens=HIT_TOKENS)
-    if not found.hits:
-        return f"Nothing in the page holds these words: {query}. It is kept as {source.id}."
-    places = [f"[lines {hit.lines[0]}-{hit.lines[1]} {hit.title}]\n{hit.text}" for hit in found.hits]
-    return "\n\n".join([*places, f"The whole page is kept as {source.id} ({source.lines} lines)."])
+    kept = f"[{source.lines} lines kept as {source.id}; search_context finds words in it, get_output shows lines]"
+    return f"{spelled([query], [found])}\n\n{kept}", found.tokens
 
 
 def _preview(body: str, source: Source) -> str:

@@ -115,6 +115,27 @@ def test_a_rule_that_stops_outweighs_all_that_allow(scope: str, subject: Subject
     assert effects(subject, *allowing, rule("ask", text, scope=scope)) == f"??{read_only}?"
 
 
+@pytest.mark.parametrize(
+    ("after", "address", "found"),
+    [
+        ("http://a.test/x", "http://a.test/y", "++-+"),
+        ("http://a.test/x", "https://a.test/y", "++-+"),
+        ("http://a.test:81/x", "https://a.test:81/y", "??-+"),
+        ("https://a.test/x", "http://a.test/y", "??-+"),
+        ("http://a.test/x", "http://a.test:81/y", "??-+"),
+        ("http://a.test/x", "http://b.a.test/y", "??-+"),
+        ("http://a.test/x", "http://a.test@b.test/", "??-+"),
+    ],
+)
+def test_leave_for_a_host_holds_for_where_it_redirects_within_itself(
+    after: str, address: str, found: str
+) -> None:
+    redirected = Subject("fetch", address, after=after)
+    assert effects(redirected) == found
+    assert effects(redirected, rule("deny", "fetch(a.test)"), rule("deny", "fetch(*.a.test)")) == "----"
+    assert effects(redirected, rule("ask", "fetch(*)")) == "??-?"
+
+
 def test_leave_for_an_exact_command_holds_in_its_folder_only() -> None:
     bound = rule("allow", "run(=x $y)", folder="sub")
     top = rule("allow", "run(=x $y)")

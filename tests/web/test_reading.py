@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sidecar.tools.web.keypath import NotThere, select, spelled
+from sidecar.tools.web.keypath import NotThere, laid_out, select
 from sidecar.tools.web.reaching import Unreadable
 from sidecar.tools.web.reading import Text, check_type, read
 
@@ -121,10 +121,10 @@ def test_a_wrong_path_says_what_there_is(path: str, words: str) -> None:
 
 
 def test_long_values_get_lines_of_their_own() -> None:
-    assert spelled({"a": 1}) == '{"a":1}'
-    assert spelled("text\nas it is") == "text\nas it is"
+    assert laid_out({"a": 1}) == '{"a":1}'
+    assert laid_out("text\nas it is") == "text\nas it is"
     document = {"a": list(range(40)), "b": [{"c": "x" * 60}, {"d": "y" * 60}]}
-    assert spelled(document).split("\n") == [
+    assert laid_out(document).split("\n") == [
         "{",
         ' "a": [',
         "  " + " ".join(f"{number}," for number in range(27)),
@@ -142,4 +142,4 @@ def test_a_deep_document_is_not_all_indentation() -> None:
     deep: list[Any] = ["x" * 50] * 20_000
     for _ in range(500):
         deep = [deep]
-    assert len(spelled(deep)) < 1_200_000
+    assert len(laid_out(deep)) < 1_200_000

@@ -80,3 +80,105 @@ def test_what_is_denied_is_not_asked(bench: Workbench, site: Site, mode: str, mo
 
     assert statuses(sidecar, ended["sessionId"]) == ["denied"]
     assert site.asked == []
+
+
+LONG = "".join(f"<h2>Part {n}</h2><p>{'Of grain and water. ' * 20}</p>" for n in range(20))
+
+
+def test_a_long_page_is_kept_and_previewed(bench: Workbench, site: Site) -> None:
+    site.put("/", f"<title>Mills</title>{LONG}<h2>Wind</h2><p>The sails of Kinderdijk turn.</p>")
+    sidecar = start(bench, site, [fetch(site, "/"), call("search_context", queries=["Kinderdijk"]), "done"])
+    ended = sidecar.run("go", chatId="c")
+
+    page, search = tools(sidecar, ended["sessionId"])
+    output = page["output"]
+    assert output["text"].startswith(f"Mills <{site.url}/>\n\n")
+    assert len(output["text"]) < 2000
+    assert output["source"].startswith("out:")
+    assert output["source"] in output["text"]
+    assert "The sails of Kinderdijk turn." in search["output"]["text"]
+    assert output["source"] in search["output"]["text"]
+
+
+def test_words_are_found_in_a_long_page(bench: Workbench, site: Site) -> None:
+    site.put("/", f"{LONG}<h2>Wind</h2><p>The sails of Kinderdijk turn.</p>{LONG}")
+    sidecar = start(bench, site, [fetch(site, "/", query="sails of Kinderdijk"), "done"])
+    ended = sidecar.run("go", chatId="c")
+
+    (text,) = outputs(sidecar, ended["sessionId"])
+    assert "The sails of Kinderdijk turn." in text
+    assert len(text) < 6000
+
+
+def test_without_the_index_a_page_comes_as_any_output_does(bench: Workbench, site: Site) -> None:
+    site.put("/", LONG)
+    sidecar = start(bench, site, [fetch(site, "/", query="grain"), "done"], more="[index]\nenabled = false\n")
+    ended = sidecar.run("go", chatId="c")
+
+    (text,) = outputs(sidecar, ended["sessionId"])
+    assert "The index is switched off, so the page cannot be searched." in text
+    assert "## Part 19" in text
+
+
+def test_json_is_answered_by_its_path(bench: Workbench, site: Site) -> None:
+    site.put("/", '{"items": [{"name": "mill"}, {"name": "mole"}]}', type="application/json")
+    wrong, right = fetch(site, "/", select="items[0].nme"), fetch(site, "/", select="items[*].name")
+    sidecar = start(bench, site, [wrong, right, "done"])
+    ended = sidecar.run("go", chatId="c")
+
+    assert statuses(sidecar, ended["sessionId"]) == ["failed", "completed"]
+    told, found = outputs(sidecar, ended["sessionId"])
+    assert told.endswith("`items[0]` has no 'nme'. It has: name")
+    assert found.endswith('\n\n["mill","mole"]')
+
+
+def test_a_redirect_to_another_port_asks_again(bench: Workbench, site: Site) -> None:
+    with serving(Site()) as other:
+        site.redirect("/", f"{other.url}/there")
+        other.put("/there", "found")
+        configured(bench, f'[fetch]\nallow_private = ["localhost:{site.port}", "localhost:{other.port}"]\n')
+        sidecar = bench.start([fetch(site, "/"), "done"], [fetch(site, "/"), "done"], mode="ask")
+        sidecar.answering["permission/request"] = lambda params: {
+            "decision": "allow_once" if params["subject"].startswith(site.url) else "deny_once"
+        }
+        ended = sidecar.run("go", chatId="c")
+        assert [request["params"]["subject"] for request in sidecar.asked] == [
+            f"{site.url}/",
+            f"{other.url}/there",
+        ]
+        assert statuses(sidecar, ended["sessionId"]) == ["failed"]
+        assert other.asked == []
+
+        sidecar.answering["permission/request"] = lambda params: {"decision": "allow_once"}
+        sidecar.run("again", chatId="c")
+        assert outputs(sidecar, ended["sessionId"])[1].endswith("\n\nfound")
+
+
+def test_a_redirect_within_the_host_does_not_ask_but_a_rule_denies_it(bench: Workbench, site: Site) -> None:
+    site.redirect("/", "/open")
+    site.put("/open", "come in")
+    site.redirect("/side", "/closed/door")
+    rule = f'[permissions]\ndeny = ["fetch({site.url}/closed/*)"]\n'
+    sidecar = start(bench, site, [fetch(site, "/"), fetch(site, "/side"), "done"], mode="ask", more=rule)
+    sidecar.answering["permission/request"] = lambda params: {"decision": "allow_once"}
+    ended = sidecar.run("go", chatId="c")
+
+    first, second = outputs(sidecar, ended["sessionId"])
+    assert first.endswith("come in")
+    assert "Denied: a rule denies fetch(" in second
+    assert [request["params"]["subject"] for request in sidecar.asked] == [f"{site.url}/", f"{site.url}/side"]
+    assert "/closed/door" not in site.paths
+
+
+def test_switched_off_there_is_no_such_tool(bench: Workbench, site: Site) -> None:
+    sidecar = start(bench, site, [fetch(site, "/"), "done"], more="enabled = false\n")
+    ended = sidecar.run("go", chatId="c")
+
+    assert "no tool called 'fetch_url'" in outputs(sidecar, ended["sessionId"])[0]
+
+
+def test_what_came_from_this_machine_is_not_kept_for_other_chats(bench: Workbench, site: Site) -> None:
+    site.put("/", "private words")
+    sidecar = start(bench, site, [fetch(site, "/"), fetch(site, "/", refresh=False), "done"])
+    sidecar.run("go", chatId="c")
+    assert site.paths == ["/", "/"]

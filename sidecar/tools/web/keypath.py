@@ -54,7 +54,7 @@ def select(document: Any, path: str) -> Any:
     return _walk(document, steps(path), "")
 
 
-def spelled(value: Any) -> str:
+def laid_out(value: Any) -> str:
     """A value for reading: text as it is, anything else as JSON with a line for each part that is long."""
     return value if isinstance(value, str) else "\n".join(_lines(value, 0))
 
