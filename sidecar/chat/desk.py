@@ -282,7 +282,8 @@ async def ours(workshop: Workshop, settings: WorkSettings, extra_folders: Sequen
     if not runtimes.is_known():
         await anyio.to_thread.run_sync(runtimes.installed)
     hidden = [workshop.store.data_dir]
-    tools = builtin(settings.sandbox, extra_folders, hidden, indexed=settings.index.enabled)
+    index = settings.index
+    tools = builtin(settings.sandbox, extra_folders, hidden, indexed=index.enabled, inline=index.inline_max)
     if settings.fetch.enabled:
         from ..tools.fetch_url import FetchUrl
 

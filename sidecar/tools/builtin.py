@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from .ask_user import AskUser
 from .base import Tool
 from .edit_file import EditFile
+from .findings import INLINE
 from .get_output import GetOutput
 from .git_diff import GitDiffTool
 from .glob import GlobTool
@@ -17,6 +18,7 @@ from .insert_line import InsertLine
 from .list_dir import ListDir
 from .patch_file import PatchFile
 from .read_file import ReadFile
+from .run_batch import RunBatch
 from .run_code import RunCode
 from .run_command import RunCommand
 from .runner import Runner, SandboxMode
@@ -32,9 +34,15 @@ def looking_back() -> list[Tool]:
 
 
 def builtin(
-    sandbox: SandboxMode, writable: Sequence[str], hidden: Sequence[str], *, indexed: bool = True
+    sandbox: SandboxMode,
+    writable: Sequence[str],
+    hidden: Sequence[str],
+    *,
+    indexed: bool = True,
+    inline: int = INLINE,
 ) -> list[Tool]:
     """All of them. Commands may write to the project and to `writable`, and see nothing of `hidden`.
+    `inline` are the bytes of output that code and batches send whole.
     Blocking when first asked, unless it is known which languages are installed."""
     runner = Runner(sandbox, os.environ, writable=writable, hidden=hidden)
     return [
@@ -49,7 +57,8 @@ def builtin(
         InsertLine(),
         PatchFile(),
         RunCommand(runner),
-        RunCode(runner, installed()),
+        RunCode(runner, installed(), inline),
+        RunBatch(runner, inline),
         UpdatePlan(),
         AskUser(),
     ]

@@ -20,24 +20,31 @@ from ..providers.base import ToolSpec
 from ..system import scratch
 from ..system.redact import redacted
 from ..system.sandbox import Sandbox
+from . import findings
 from .base import Hands, Kind, Need, Outcome, Ready, Wrong, text
+from .findings import INLINE
 from .run_command import TITLE
 from .runner import DEFAULT_MS, Ended, Job, Runner, time_limit
 from .runtimes import ALIASES, Runtime
-from .transcript import MAX_TEXT, Transcript
+from .transcript import Transcript
 
 MAX_CODE = 64 * 1024
 """Bytes: nobody judges more before it runs. A longer program belongs into a file."""
 
+LABEL = 40
+"""Characters of the code in the name of a kept output, which stands above every hit in it."""
+
 
 class RunCode:
-    """`runtimes` are those that are installed, by language; only these are told to the model."""
+    """`runtimes` are those that are installed, by language; only these are told to the model. `inline` are the bytes of
+    output that are sent whole."""
 
     kind: Kind = "execute"
     alone = True
 
-    def __init__(self, runner: Runner, runtimes: Mapping[str, Runtime]) -> None:
+    def __init__(self, runner: Runner, runtimes: Mapping[str, Runtime], inline: int = INLINE) -> None:
         self._runner = runner
+        self._inline = inline
         self._runtimes = runtimes
         self.spec = _spec(list(runtimes))
 
@@ -48,7 +55,7 @@ class RunCode:
 
     async def prepare(self, input: dict[str, Any], hands: Hands) -> Ready:
         runtime = self._runtime(text(input, "language"))
-        program = _Program(runtime, _code(input), time_limit(input))
+        program = _Program(runtime, _code(input), time_limit(input), findings.wanted(input))
         box = await self._runner.box(hands)
         here = hands.workspace.resolve(".").shown
         subject = policy.subject(runtime.language, program.code)
@@ -76,7 +83,17 @@ class RunCode:
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(scratch.remove, folder)
-        return printed.outcome()
+        label = f"{program.runtime.language}: {' '.join(program.code.split())[:LABEL]}"
+        told = await findings.told(printed.transcript, label, program.queries, self._inline, hands)
+        return Outcome(
+            told.text + printed.line,
+            failed=printed.ended.failed,
+            exit_code=printed.ended.exit_code,
+            whole=told.whole and told.whole + printed.line,
+            shown=True,
+            source=told.source.id if told.source else None,
+            measured=told.measured,
+        )
 
     async def _printed(self, program: _Program, folder: str, box: Sandbox | None, hands: Hands) -> _Printed:
         """Build it where that must be, then run it, within one time."""
@@ -99,11 +116,12 @@ class RunCode:
 
 
 class _Program(msgspec.Struct, frozen=True):
-    """Code, who runs it, and for how long."""
+    """Code, who runs it, for how long, and what is wanted of its output."""
 
     runtime: Runtime
     code: str
     seconds: float
+    queries: list[str]
 
     def put(self, key: str, project: str) -> str:
         """Write it into a folder of its own, which is returned. Blocking."""
@@ -150,12 +168,6 @@ class _Printed(msgspec.Struct, frozen=True):
             self.ended.line if self.built else f"[it did not compile and was not run; {self.ended.line[1:]}"
         )
 
-    def outcome(self) -> Outcome:
-        transcript = self.transcript
-        whole = redacted(transcript.whole() + self.line) if transcript.size > MAX_TEXT else None
-        short = redacted(transcript.short() + self.line)
-        return Outcome(short, failed=self.ended.failed, exit_code=self.ended.exit_code, whole=whole)
-
 
 def _spec(languages: Sequence[str]) -> ToolSpec:
     return ToolSpec(
@@ -167,6 +179,12 @@ def _spec(languages: Sequence[str]) -> ToolSpec:
             "properties": {
                 "language": {"type": "string", "enum": list(languages)},
                 "code": {"type": "string"},
+                "intent": {"type": "string", "description": "What to find in a long output."},
+                "queries": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "The same, several.",
+                },
                 "timeout_ms": {"type": "integer", "description": f"Default {DEFAULT_MS}."},
             },
             "required": ["language", "code"],

@@ -120,18 +120,19 @@ _WAYS: dict[str, tuple[str, tuple[_Way, ...]]] = {
 
 def installed() -> Mapping[str, Runtime]:
     """What can be run here, by language. Blocking when it is first asked."""
-    return _installed(os.environ.get("PATH", os.defpath))
+    return found(os.environ.get("PATH", os.defpath))
 
 
 def is_known() -> bool:
     """Whether `installed` answers at once."""
-    return _installed.cache_info().currsize > 0
+    return found.cache_info().currsize > 0
 
 
 @functools.cache
-def _installed(path: str) -> Mapping[str, Runtime]:
-    found = (_found(language, path) for language in _WAYS)
-    return {runtime.language: runtime for runtime in found if runtime}
+def found(path: str) -> Mapping[str, Runtime]:
+    """What is there on this PATH."""
+    runtimes = (_found(language, path) for language in _WAYS)
+    return {runtime.language: runtime for runtime in runtimes if runtime}
 
 
 def _found(language: str, path: str) -> Runtime | None:

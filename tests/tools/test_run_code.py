@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from sidecar.context.tokens.counting import Counter
+from sidecar.index.index import PLAIN
 from sidecar.system import scratch
 from sidecar.tools import runtimes
 from sidecar.tools.base import Need, Wrong
+from sidecar.tools.run_batch import RunBatch
 from sidecar.tools.run_code import MAX_CODE, RunCode
 from sidecar.tools.runner import Runner
+from sidecar.tools.transcript import MAX_WHOLE
+from tests.support.processes import rss_bytes
+from tests.system.shapes import clear, mentions, new_token
 from tests.tools.coding import HELLO, Mode, hands_in, needs, needs_bubblewrap, ran, tool
 from tests.tools.hands import OpenHands
 
@@ -109,3 +117,116 @@ async def test_a_folder_that_cannot_be_made_is_told(hands: OpenHands) -> None:
     scratch.make(hands.call_key)
     with pytest.raises(Wrong, match="The code could not be written: File exists"):
         await ran(hands, "shell", "true")
+
+
+def test_what_the_model_is_told_of_both_tools_is_short() -> None:
+    """As it is sent, where all eleven languages are installed."""
+    every = {name: msgspec.structs.replace(runtimes.installed()["shell"], language=name) for name in HELLO}
+    runner = Runner("off", os.environ)
+    specs = [RunCode(runner, every).spec, RunBatch(runner).spec]
+    sent = [
+        json.dumps({"name": spec.name, "description": spec.description, "parameters": spec.input_schema})
+        for spec in specs
+    ]
+    assert sum(Counter().count(text, PLAIN) for text in sent) < 520
+
+
+async def test_output_without_a_line_break_comes_back(hands: OpenHands, mode: Mode) -> None:
+    outcome = await ran(hands, "python", "print('x' * 3_000_000, end='')", mode)
+    assert outcome.whole
+    assert outcome.whole.splitlines()[0] == "x" * 3_000_000
+    assert (outcome.exit_code, len("".join(hands.shown))) == (0, 3_000_000)
+
+
+async def test_bytes_that_are_no_text_come_back_as_well_formed_text(hands: OpenHands) -> None:
+    await ran(
+        hands, "python", "import os, sys\nsys.stdout.buffer.write(os.urandom(300_000) + bytes(range(256)))"
+    )
+    assert "\0" not in "".join(hands.shown)
+    "".join(hands.shown).encode()
+
+
+async def test_half_an_emoji_waits_for_its_other_half(hands: OpenHands) -> None:
+    halves = (
+        "import os, time\nfor byte in '😀é'.encode():\n    os.write(1, bytes([byte]))\n    time.sleep(0.12)\n"
+    )
+    outcome = await ran(hands, "python", halves + "os.write(1, '😀'.encode()[:2])")
+    assert outcome.text.splitlines()[0] == "😀é\ufffd"
+    assert "".join(hands.shown) == "😀é\ufffd"
+    assert len(hands.shown) > 1
+
+
+async def test_endless_output_ends_with_its_time_in_bounded_memory(hands: OpenHands, mode: Mode) -> None:
+    before = rss_bytes(os.getpid())
+    outcome = await ran(hands, "shell", "yes endless", mode, timeout_ms=1500)
+    assert "[killed: the time limit of 1.5 s was over; " in outcome.text.splitlines()[-1]
+    assert len("".join(hands.shown)) <= MAX_WHOLE
+    assert rss_bytes(os.getpid()) - before < 12 * MAX_WHOLE
+
+
+async def test_code_that_is_deaf_to_the_end_is_killed(hands: OpenHands, mode: Mode, temporary: Path) -> None:
+    token = new_token()
+    code = f"import os, signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nos.execv('/bin/sleep', ['x', '{token}'])"
+    try:
+        outcome = await ran(hands, "python", code, mode, timeout_ms=1500)
+        assert (outcome.failed, mentions(token), os.listdir(temporary)) == (True, set(), [])
+    finally:
+        clear(token)
+
+
+async def test_folders_that_the_code_has_closed_and_links_out_of_them_are_cleaned_up(
+    hands: OpenHands, tmp_path: Path, temporary: Path
+) -> None:
+    (tmp_path / "precious").write_text("kept")
+    code = f"cd {temporary}/sidecar-*\nmkdir -p a/b/c\nln -s {tmp_path} a/b/out\nchmod 0 a/b/c a"
+    outcome = await ran(hands, "shell", code)
+    assert (outcome.exit_code, os.listdir(temporary)) == (0, [])
+    assert (tmp_path / "precious").read_text() == "kept"
+
+
+async def test_modules_of_the_project_can_be_imported(hands: OpenHands, tmp_path: Path, mode: Mode) -> None:
+    (tmp_path / "project/looms.py").write_text("count = 7")
+    (tmp_path / "project/node_modules/looms").mkdir(parents=True)
+    (tmp_path / "project/node_modules/looms/index.js").write_text("module.exports = { count: 7 }")
+    assert (await ran(hands, "python", "import looms\nprint(looms.count)", mode)).text.startswith("7\n")
+    if "javascript" in runtimes.installed():
+        script = await ran(hands, "javascript", "console.log(require('looms').count)", mode)
+        module = await ran(hands, "javascript", "import looms from 'looms'\nconsole.log(looms.count)", mode)
+        assert (script.text[:2], module.text[:2]) == ("7\n", "7\n")
+
+
+@pytest.mark.parametrize(
+    ("header", "version", "strips"),
+    [
+        ("22 18", "", True),
+        ("24 0", "", True),
+        ("22 17", "", False),
+        (None, "v23.6.0", True),
+        (None, "v20.1.0", False),
+    ],
+)
+def test_typescript_is_run_by_a_node_that_can(
+    tmp_path: Path, header: str | None, version: str, strips: bool
+) -> None:
+    node = tmp_path / "bin/node"
+    node.parent.mkdir()
+    node.write_text(f"#!/bin/sh\necho {version}\n")
+    node.chmod(0o755)
+    if header:
+        major, minor = header.split()
+        (tmp_path / "include/node").mkdir(parents=True)
+        (tmp_path / "include/node/node_version.h").write_text(
+            f"#define NODE_MAJOR_VERSION {major}\n#define NODE_MINOR_VERSION {minor}\n"
+        )
+    found = runtimes.found(str(tmp_path / "bin"))
+    assert ("typescript" in found, "javascript" in found) == (strips, True)
+
+
+def test_what_is_on_the_path_is_found_and_python_is_always_there(tmp_path: Path) -> None:
+    assert list(runtimes.found(str(tmp_path / "nothing"))) == ["python"]
+    for name in ("deno", "ruby", "sh"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    found = runtimes.found(str(tmp_path))
+    assert list(found) == ["python", "javascript", "typescript", "shell", "ruby"]
+    assert found["typescript"].run[:2] == (str(tmp_path / "deno"), "run")
