@@ -19,6 +19,7 @@ from . import facts, restoring
 from .chats import Chats, Opened
 from .history_import import Imported, to_events
 from .identity import Address
+from .library import kept_anew
 from .restoring import FileChange
 from .session import Session
 
@@ -110,6 +111,7 @@ async def fork(chats: Chats, address: Address, new_chat_id: str, at: str | None)
     events = to_events(imported, blank, renumber=False)
     await chats.store.create_with(key, chat.project_path, chat.config, events)
     opened = await chats.open(Address(None, None, None, key.session_id), create=False)
+    opened.session.beside(kept_anew, opened.session.desk, path)
     return msgspec.structs.replace(opened, created=True)
 
 

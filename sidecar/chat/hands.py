@@ -200,8 +200,8 @@ class CallHands:
                 raise
             await self._turn.record(*editing.recorded(self._turn.id, self._item, self._changes, edits))
 
-    async def keep(self, text: str, *, shown: bool, cut: bool) -> Kept:
-        return await captured(self._desk, self._item, text, shown=shown, cut=cut)
+    async def keep(self, text: str, *, shown: bool, cut: bool, source: str | None) -> Kept:
+        return await captured(self._desk, self._item, text, shown=shown, cut=cut, source=source)
 
     async def _ask_hooks(
         self,

@@ -79,13 +79,13 @@ class LeasedChat:
 
     def warm(self) -> None:
         """Somebody looks at the chat: make its model ready, beside everything else."""
-        self._beside(self.answering.warm, str(self.config["model"]))
-        self._beside(self._warm_desk)
+        self.beside(self.answering.warm, str(self.config["model"]))
+        self.beside(self._warm_desk)
 
     async def _warm_desk(self) -> None:
         self.desk.warm()
 
-    def _beside(self, work: Callable[..., Awaitable[None]], *args: Any) -> None:
+    def beside(self, work: Callable[..., Awaitable[None]], *args: Any) -> None:
         """Do something that nobody waits for. A bug in it is logged, and ends neither turns nor other chats."""
 
         async def guarded() -> None:

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 import anyio
 import anyio.to_thread
 
-from ..model.content import Item
+from ..model.content import Item, Turn
 from ..model.failures import Failure, StorageFailed
+from ..model.figures import Measured
 from ..model.index import NewSource, Query, Results, Scope, Source, SourceKind, Whole
 from ..tools.base import Wrong
 from ..tools.toolbox import Kept
@@ -31,6 +32,9 @@ PREVIEW_TOKENS = 300
 
 LOOKS_ITSELF = ("search_context", "get_output", "index_path")
 """Tools that show what is kept already."""
+
+MAX_WHOLE = 2**31 - 1
+"""Bytes: all of an output; how much of one is kept at all is the tool's own bound."""
 
 IN_A_THREAD = 64 * 1024
 """Characters: the preview of a longer output is made beside the other chats."""
@@ -81,6 +85,7 @@ class ChatLibrary:
     async def read(self, id: str, lines: tuple[int, int] | None = None) -> Whole:
         chat = self._desk.chat
         found = await self._desk.workshop.index().get(id, lines, chat=chat.id, project=chat.project_path)
+        found = found or await _in_journal(self._desk, id, lines)
         if found is None:
             raise Wrong(
                 f"Nothing is kept as {id[:80]!r}. Use an id out:… from a tool's output or from a search."
@@ -99,17 +104,27 @@ class ChatLibrary:
         )
 
 
-async def captured(desk: Desk, item: Item, text: str, *, shown: bool, cut: bool) -> Kept:
+async def kept_anew(desk: Desk, turns: Sequence[Turn]) -> None:
+    """Let the outputs of turns that came from elsewhere be found in this chat, too."""
+    if not desk.settings.index.enabled:
+        return
+    for item in [item for turn in turns for item in turn.items if (item.output or {}).get("source")]:
+        await _kept_once(desk, item, await _whole_of(desk, item))
+
+
+async def captured(
+    desk: Desk, item: Item, text: str, *, shown: bool, cut: bool, source: str | None = None
+) -> Kept:
     """Keep what a tool printed: as a blob when not all of it is sent, and in the index when it is worth finding.
 
-    `shown` is what the model asked to see; `cut` says that even that is too long.
+    `shown` is what the model asked to see; `cut` says that even that is too long; `source` that the tool has kept it.
     """
     settings = desk.settings.index
     size = len(text.encode(errors="replace"))
-    indexed = settings.enabled and size >= WORTH_FINDING and item.name not in LOOKS_ITSELF
+    indexed = settings.enabled and source is None and size >= WORTH_FINDING and item.name not in LOOKS_ITSELF
     by_preview = indexed and not shown and size > settings.inline_max
     ref = None
-    source: Source | None = None
+    kept_source: Source | None = None
 
     async def keep_whole() -> None:
         nonlocal ref
@@ -117,18 +132,53 @@ async def captured(desk: Desk, item: Item, text: str, *, shown: bool, cut: bool)
         ref = kept.id
 
     async def keep_findable() -> None:
-        nonlocal source
-        source = await _kept_once(desk, item, text)
+        nonlocal kept_source
+        kept_source = await _kept_once(desk, item, text)
 
     async with anyio.create_task_group() as tasks:  # side by side, they share a commit
         if by_preview or cut:
             tasks.start_soon(keep_whole)
         if indexed:
             tasks.start_soon(keep_findable)
-    if source is None:
-        return Kept(ref)
-    preview = await _preview(desk, item, text, source) if by_preview else None
-    return Kept(ref, source.id, preview)
+    if kept_source is None or not by_preview:
+        return Kept(ref, kept_source.id if kept_source else source)
+    preview = await _preview(desk, text, kept_source)
+    measured = Measured(captured=kept_source.tokens, sent=desk.workshop.index().count(preview))
+    return Kept(ref, kept_source.id, preview, measured)
+
+
+async def _in_journal(desk: Desk, id: str, lines: tuple[int, int] | None) -> Whole | None:
+    """An output that the index does not have: it was let go, or came along with a fork or an import."""
+    item = await desk.workshop.store.item_of_source(desk.chat.id, id)
+    if item is None:
+        return None
+    text = await _whole_of(desk, item)
+    split = text.split("\n")
+    first, last = (max(1, lines[0]), min(len(split), lines[1])) if lines else (1, len(split))
+    source = Source(
+        id=id,
+        label=item.title or item.name or "tool",
+        kind="output",
+        chat=desk.chat.id,
+        session_id=desk.chat.key.session_id,
+        project=desk.chat.project_path,
+        tool=item.name,
+        path=None,
+        ts=item.ended_at or item.started_at,
+        bytes=len(text.encode(errors="replace")),
+        lines=len(split),
+        tokens=rough_count(text),
+        chunks=0,
+    )
+    return Whole(source, "\n".join(split[first - 1 : last]), (first, last))
+
+
+async def _whole_of(desk: Desk, item: Item) -> str:
+    output = item.output or {}
+    if "ref" not in output:
+        return str(output.get("text") or "")
+    _, data = await desk.workshop.store.read_blob(output["ref"], 0, MAX_WHOLE)
+    return data.decode(errors="replace")
 
 
 async def _kept_once(desk: Desk, item: Item, text: str) -> Source | None:
@@ -151,7 +201,7 @@ async def _kept_once(desk: Desk, item: Item, text: str) -> Source | None:
     return source
 
 
-async def _preview(desk: Desk, item: Item, text: str, source: Source) -> str:
+async def _preview(desk: Desk, text: str, source: Source) -> str:
     from ..index.preview import preview
 
     def make() -> str:

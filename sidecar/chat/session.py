@@ -140,7 +140,7 @@ class Session(LeasedChat):
             stored = await self._record(NewEvent("config.updated", data))
             self.chat = msgspec.structs.replace(self.chat, config=stored_config, project_path=project)
             await self._release_if_idle()
-            self._beside(self._warm_desk)
+            self.beside(self._warm_desk)
             return stored[-1].seq
 
         return await self._changing(change)
@@ -174,7 +174,7 @@ class Session(LeasedChat):
 
     def rest(self) -> None:
         """Nobody looks at the chat here any more."""
-        self._beside(self.continuity.leave, "close")
+        self.beside(self.continuity.leave, "close")
 
     def dispossessed(self) -> None:
         """Another process holds the lease now: the turn's next commit, its end, finds out and yields."""
@@ -325,11 +325,11 @@ class Session(LeasedChat):
             queue_paused=self.chat.queue_paused or pauses,
         )
         self._ended(turn)
-        self._beside(upkeep.after_turn, self, self.answering)
-        self._beside(self.continuity.after_turn)
+        self.beside(upkeep.after_turn, self, self.answering)
+        self.beside(self.continuity.after_turn)
         first = self.chat.turns == 1 and reason == "end_turn"
         if first and self._around.model_titles(self.chat.project_path):
-            self._beside(self._name_by_model, turn.id)
+            self.beside(self._name_by_model, turn.id)
 
     async def _commit_end(self, turn: RunningTurn, events: list[NewEvent]) -> list[StoredEvent] | None:
         """The events as stored, once the disk takes them; None when another process has taken the chat over."""
@@ -373,7 +373,7 @@ class Session(LeasedChat):
 
     def _advance_soon(self) -> None:
         if self.queue and not self.chat.queue_paused and self.turn is None and not self.leaving:
-            self._beside(self._advance)
+            self.beside(self._advance)
 
     async def _advance(self) -> None:
         """Start the next waiting prompt."""

@@ -22,6 +22,7 @@ from ..system.files import FileRefused, read_regular, write_whole
 from .chats import Chats
 from .history_import import Imported, parse, to_events
 from .identity import Address
+from .library import kept_anew
 from .session import Session
 
 MAX_INLINE_BYTES = 24 * 1024 * 1024
@@ -97,6 +98,7 @@ async def import_into(chats: Chats, address: Address, source: str, append: bool)
     for blob in imported.blobs:
         await chats.store.put_blob(blob.data, blob.mime_type, blob.name)
     await session.append(to_events(imported, session.chat, renumber=append))
+    session.beside(kept_anew, session.desk, imported.turns_read)
     return session, imported
 
 

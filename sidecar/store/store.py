@@ -14,7 +14,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from ..model.chats import Chat, ChatKey, Hit, Lease, Page, ProcessIdentity, Prompt, PromptRecord
-from ..model.content import Turn
+from ..model.content import Item, Turn
 from ..model.events import NewEvent, StoredEvent
 from ..model.failures import Refused, StorageFailed
 from ..model.figures import Statistics
@@ -361,6 +361,10 @@ class Store:
 
     async def read_blob(self, id: str, offset: int, length: int) -> tuple[BlobInfo, bytes]:
         return await self._db.read(lambda db: blobs.read(db, id, offset, length))
+
+    async def item_of_source(self, chat: int, source: str) -> Item | None:
+        """The tool call of this chat whose output the index knew by this name."""
+        return await self._db.read(lambda db: turns.item_of_source(db, chat, source))
 
     async def patches(self, chat: int) -> list[LedgerEntry]:
         return await self._db.read(lambda db: work.patches(db, chat))

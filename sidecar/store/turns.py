@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ..model.chats import Prompt, PromptRecord
-from ..model.content import Block, Turn, Usage
+from ..model.content import Block, Item, Turn, Usage
 from ..model.events import StoredEvent, decode
 from ..model.failures import Refused, invalid
 from ..model.items import context_of, fold
@@ -89,6 +89,18 @@ def everything(db: Connection, chat: int) -> list[Turn]:
 def get(db: Connection, chat: int, turn: str) -> Turn | None:
     row = db.execute(f"SELECT {_COLUMNS} FROM turns WHERE chat = ? AND id = ?", (chat, turn)).fetchone()
     return _turn(db, chat, row) if row else None
+
+
+def item_of_source(db: Connection, chat: int, source: str) -> Item | None:
+    query = (
+        "SELECT data FROM events WHERE chat = ? AND type = 'tool.ended' AND instr(CAST(data AS TEXT), ?)"
+        " ORDER BY seq DESC"
+    )
+    for (data,) in db.execute(query, (chat, source)):
+        item = msgspec.convert(decode(data)["item"], Item)
+        if (item.output or {}).get("source") == source:
+            return item
+    return None
 
 
 def running(db: Connection, chat: int) -> Turn | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..model.figures import Measured
 from ..model.index import Whole
 from ..providers.base import ToolSpec
 from .base import Hands, Kind, Need, Outcome, Ready, Wrong, number, text
@@ -46,7 +47,8 @@ class GetOutput:
 
         async def run() -> Outcome:
             whole = await library.read(id, (start, end) if asked else None)
-            return Outcome(shown(whole, MAX_OUTPUT if asked else UNASKED_OUTPUT), shown=True)
+            text = shown(whole, MAX_OUTPUT if asked else UNASKED_OUTPUT)
+            return Outcome(text, shown=True, measured=Measured(returned=library.count(text)))
 
         return Ready(Need("read", "."), run)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from ..model.figures import Measured
 from ..model.index import Results, SourceKind
 from ..providers.base import ToolSpec
 from .base import Hands, Kind, Need, Outcome, Ready, Wrong, number, text
@@ -59,7 +60,8 @@ class SearchContext:
                 limit=limit,
                 max_tokens=tokens,
             )
-            return Outcome(spelled(queries, found), shown=True)
+            measured = Measured(returned=sum(one.tokens for one in found), searches=len(queries))
+            return Outcome(spelled(queries, found), shown=True, measured=measured)
 
         return Ready(Need("read", "."), run)
 

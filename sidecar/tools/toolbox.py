@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ..model.failures import Failure
+from ..model.figures import Measured
 from ..providers.base import ToolCall, ToolSpec
 from .base import Edit, Hands, Outcome, Ready, Tool, Wrong
 
@@ -48,9 +49,9 @@ class Clerk(Hands, Protocol):
     async def carry_out(self, edits: Sequence[Edit]) -> None:
         """Write the edits: all or none, each only over the bytes that it was planned for."""
 
-    async def keep(self, text: str, *, shown: bool, cut: bool) -> Kept:
+    async def keep(self, text: str, *, shown: bool, cut: bool, source: str | None) -> Kept:
         """Keep an output so that it is found again. A `shown` one is what the model asked to see; `cut` says that
-        even so not all of it is sent."""
+        even so not all of it is sent; `source` is the index's name for it when the tool has kept it there."""
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -60,6 +61,7 @@ class Kept(msgspec.Struct, frozen=True):
     ref: str | None = None
     source: str | None = None
     preview: str | None = None
+    measured: Measured | None = None
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -147,16 +149,14 @@ async def _bounded(outcome: Outcome, clerk: Clerk) -> Result:
     text, whole = _clean(outcome.text), _clean(outcome.whole or "")
     short = _cut(text)
     cut = short != (whole or text)
-    kept = (
-        Kept(source=outcome.source)
-        if outcome.source
-        else await clerk.keep(whole or text, shown=outcome.shown, cut=cut)
-    )
+    kept = await clerk.keep(whole or text, shown=outcome.shown, cut=cut, source=outcome.source)
     sent = short if kept.preview is None else _clean(kept.preview)
     paths, matched = tuple(map(_clean, outcome.paths)), tuple(map(_clean, outcome.matched))
-    made = msgspec.structs.replace(outcome, text=sent, whole=None, paths=paths, matched=matched)
-    truncated = bool(outcome.source) or cut or kept.preview is not None
-    return Result(made, kept.ref, kept.source, truncated)
+    measured = outcome.measured or kept.measured
+    made = msgspec.structs.replace(
+        outcome, text=sent, whole=None, paths=paths, matched=matched, measured=measured
+    )
+    return Result(made, kept.ref, kept.source, truncated=cut or kept.preview is not None)
 
 
 def _cut(text: str) -> str:

@@ -42,6 +42,7 @@ LOOSE = {
     "uptimeMs",
     "pid",
     "databaseBytes",
+    "diskBytes",
     "bytesFreed",
     "bytes",
     "day",

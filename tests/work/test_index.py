@@ -146,6 +146,26 @@ def test_no_chat_sees_anothers_texts(bench: Workbench) -> None:
     assert hit["text"] == "the canary sings at noon"
 
 
+def test_a_fork_finds_and_reads_the_outputs_that_came_along(bench: Workbench) -> None:
+    sidecar = bench.start([call("run_command", command=NOISE), "done"])
+    session = sidecar.run("go", chatId="c")["sessionId"]
+    (run,) = tools(sidecar, session)
+    sidecar.call("chat/fork", chatId="c", newChatId="fork")
+    sidecar.call("chat/delete", chatId="c")
+    source = run["output"]["source"]
+    sidecar.wait_until(
+        lambda: found(sidecar, "red thread", chatId="fork") != [[]], 10, "the fork finds nothing"
+    )
+    sidecar.close_stdin()
+    sidecar.wait()
+    sidecar = bench.spawn(
+        model=bench.script([call("get_output", id=source, start_line=3000, end_line=3001), "done"])
+    )
+    session = sidecar.run("go", chatId="fork", projectPath=str(bench.project))["sessionId"]
+
+    assert outputs(sidecar, session)[-1].splitlines()[1:] == ["3000", "ERROR loom 7: the red thread broke"]
+
+
 def test_a_deleted_chat_takes_its_texts_along(bench: Workbench) -> None:
     sidecar = bench.start(["unused"])
     sidecar.call("chat/open", chatId="other")
