@@ -27,7 +27,7 @@ test: $(STAMP) ## run the tests
 	$(BIN)/python -m pytest $(ARGS)
 
 faults: $(STAMP) ## every system call of a turn fails or kills; disks without room (needs strace, and root for mounts)
-	SIDECAR_FAULT_POINTS=1000000 $(BIN)/python -m pytest -n0 -rs tests/faults
+	SIDECAR_FAULT_POINTS=1000000 SIDECAR_DAMAGE_PLACES=500 $(BIN)/python -m pytest -n0 -rs -s tests/faults
 
 check: $(STAMP) ## formatter, linter, strict types, import contracts
 	$(BIN)/ruff format --check .

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import anyio
@@ -49,6 +50,7 @@ from .work_settings import KeptWorkSettings, chat_defaults, index_settings
 if TYPE_CHECKING:
     from .doctor import Check
     from .index import Index
+    from .store.recovery import Recovery
     from .tools.mcp import Servers
     from .tools.web.pages import Web
 
@@ -387,6 +389,7 @@ class House:
             workshop,
         )
         chats = Chats(around, settings.chat_id)
+        store.recovered = partial(self._start_over, chats)
         watch = Watch(
             chats, lambda id, change: self._status("chats.changed", {"sessionId": id, "change": change})
         )
@@ -410,6 +413,13 @@ class House:
             except (Failure, SettingsError) as failure:
                 logger.warning("what is past its time could not be purged", extra={"error": str(failure)})
             await anyio.sleep(housekeeping.EVERY_S)
+
+    def _start_over(self, chats: Chats, recovery: Recovery) -> None:
+        """A damaged database was replaced while it was in use."""
+        chats.start_over()
+        self._face.start_over()
+        figures = {"chats": recovery.chats, "saved": recovery.events, "lost": recovery.lost}
+        self._status("storage", {"state": "ready", "recovered": {**figures, "damaged": recovery.damaged}})
 
     def _defaults(self, project: str | None) -> dict[str, Any]:
         """What a chat's configuration starts from."""

@@ -187,6 +187,13 @@ class Chats:
         if session:
             session.gone()
 
+    def start_over(self) -> None:
+        """The database was made anew beneath the chats: turns end, and each is read again when it is opened."""
+        sessions, self._sessions = self.sessions, {}
+        for session in sessions:
+            if session.turn:
+                session.turn.cancel("interrupted")
+
     async def archive(self, address: Address, archived: bool) -> Session:
         session = await self.known(address)
         await self.store.archive(session.chat.id, archived)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from typing import Any
 
@@ -52,6 +53,27 @@ def create(db: Connection, key: ChatKey, project_path: str | None, config: dict[
     assert cursor.lastrowid is not None
     touch(db, cursor.lastrowid)
     return get(db, cursor.lastrowid)
+
+
+def rebuild_words(db: Connection) -> None:
+    db.execute("INSERT INTO words (words) VALUES ('rebuild')")
+
+
+def is_genuine(row: dict[str, Any]) -> bool:
+    """Whether a row that was found in a damaged file is a chat's: its session id follows from its key."""
+    if not all(
+        isinstance(row.get(name), str) for name in ("namespace", "kind", "key", "session_id", "epoch")
+    ):
+        return False
+    if not isinstance(row.get("last_seq"), int) or not 0 <= row["last_seq"] < 2**53:
+        return False
+    return bool(session_id(row["namespace"], row["kind"], row["key"])[-16:] == row["session_id"][-16:])
+
+
+def session_id(namespace: str, kind: str, key: str) -> str:
+    """A session id by the contract's rule, for a chat whose own is lost."""
+    digest = hashlib.sha256(f"{namespace}\0{kind}\0{key}".encode(errors="replace")).hexdigest()
+    return f"sc-{key if kind == 'chat' else kind}-{digest[:16]}"
 
 
 def archive(db: Connection, chat: int, archived: bool) -> None:

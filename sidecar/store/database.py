@@ -45,18 +45,22 @@ CACHE_KIB = 2048
 MEND_S = 1.0
 """How often a disk that took no writes is asked whether it does again."""
 
+REPAIR_S = 5.0
+"""How long a request waits for a repair before it is refused."""
+
 
 class Database:
     """`write` runs a job in a transaction of its own or a shared one; `read` runs one outside of any.
 
     `tell` hears how the storage is: `full` or `readonly` when nothing can be written, `ready` when it can again.
-    `damaged` hears of a file that contradicts itself.
+    `damaged` hears of a file that contradicts itself, and says what to wait for while that is looked into.
     """
 
     def __init__(self, path: str, busy_timeout: float) -> None:
         self.path = path
         self.tell: Callable[[str], None] = lambda state: None
-        self.damaged: Callable[[BaseException], None] = lambda error: None
+        self.damaged: Callable[[BaseException], anyio.Event | None] = lambda error: None
+        self._repair: anyio.Event | None = None
         self.state = "ready"
         self.last_write = time.monotonic()
         self._busy_timeout = busy_timeout
@@ -66,6 +70,8 @@ class Database:
         self._waiting: list[_Pending[Any]] = []
         self._wake = anyio.Event()
         self._between = anyio.Lock()
+        self._back = anyio.Event()
+        self._back.set()
         self._closing = False
         self._tasks: TaskGroup | None = None
 
@@ -79,21 +85,23 @@ class Database:
         tasks.start_soon(self._commit_forever)
 
     async def _connect(self) -> None:
-        self._writer = await _Worker.open(self.path, self._busy_timeout)
+        writer = await _Worker.open(self.path, self._busy_timeout)
         # A database in memory belongs to one connection; every job is whole, so reads may share it.
-        self._reader = self._writer
+        reader = writer
         if not self.in_memory:
             try:
-                self._reader = await _Worker.open(self.path, self._busy_timeout, query_only=True)
+                reader = await _Worker.open(self.path, self._busy_timeout, query_only=True)
             except StorageFailed:
-                await self._disconnect()
+                await writer.close()
                 raise
+        self._writer, self._reader = writer, reader
 
     async def write(self, job: Job[T], *, last: bool = False) -> T:
         """Run `job` in a transaction and return what it returned, once that is on disk.
 
         `last` is for what ends something: when the disk is full, it may use the reserve.
         """
+        await self._present()
         if self._closing or self._writer is None:
             raise self._closed()
         pending = _Pending(job, last)
@@ -103,11 +111,22 @@ class Database:
 
     async def read(self, job: Job[T]) -> T:
         """Run `job` on the reading connection. Its snapshot lasts as long as the job, never across an await."""
+        try:
+            return await self._read(job)
+        except StorageFailed as failure:
+            if failure.reason != "corrupt" or self._repair is None:
+                raise
+        with anyio.move_on_after(REPAIR_S):
+            await self._repair.wait()
+        return await self._read(job)
+
+    async def _read(self, job: Job[T]) -> T:
+        await self._present()
         if self._reader is None:
             raise self._closed()
         try:
             return await self._reader.call(partial(_in_snapshot, job))
-        except FAULTS as error:
+        except (*FAULTS, StorageFailed) as error:
             raise self._failed(error) from error
 
     async def changed_elsewhere(self) -> int:
@@ -116,6 +135,7 @@ class Database:
 
     async def exclusively(self, job: Job[T]) -> T:
         """Run `job` on the writing connection, outside of a transaction and between two of them."""
+        await self._present()
         if self._writer is None:
             raise self._closed()
         try:
@@ -126,11 +146,24 @@ class Database:
     async def apart(self, work: Callable[[], T]) -> T:
         """Close both connections, do `work` in a thread, and open them again; meanwhile nothing is read or written."""
         async with self._between:
+            self._back = anyio.Event()
             await self._disconnect()
             try:
                 return await anyio.to_thread.run_sync(work)
             finally:
-                await self._connect()
+                with suppress(StorageFailed):  # whoever comes next tries again, and is told
+                    await self._connect()
+                self._back.set()
+
+    async def _present(self) -> None:
+        """Who comes while the database is repaired waits a little: most repairs are short."""
+        if not self._back.is_set():
+            with anyio.move_on_after(REPAIR_S):
+                await self._back.wait()
+        if self._writer is None and self._back.is_set() and self._tasks and not self._closing:
+            async with self._between:
+                if self._writer is None:
+                    await self._connect()
 
     async def close(self) -> None:
         """Commit what waits, then close both connections."""
@@ -185,7 +218,7 @@ class Database:
         if failure.reason in ("full", "readonly"):
             self._is(failure.reason)
         elif failure.reason == "corrupt":
-            self.damaged(error)
+            self._repair = self.damaged(error)
         return failure
 
     def _is(self, state: str) -> None:

@@ -26,6 +26,18 @@ _SQLITE_LOCKS = (0x40000000, 512)
 """Where SQLite locks bytes of the database; every connection to a WAL database holds some of them."""
 
 
+class Held(StorageFailed):
+    """Another process has the database open."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "corrupt",
+            "The database is damaged and another process has it open: close that one, so that it can be repaired",
+            action="run_doctor",
+            retryable=True,
+        )
+
+
 class Hold:
     """A lock that is held until `release`. Without a descriptor nothing could be locked."""
 

@@ -113,6 +113,15 @@ def has_residue(db: Connection) -> bool:
     return bool(db.execute(query).fetchone()[0])
 
 
+def reindex(db: Connection) -> None:
+    """Forget all words and chunks; the texts wait to be entered again."""
+    for table in ("index_words", "index_lines", "index_letters"):
+        db.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
+    db.execute("DELETE FROM index_spelled")
+    db.execute("DELETE FROM index_chunks")
+    db.execute("UPDATE index_sources SET chunks = 0, done = 0, pending = 1")
+
+
 def scrub(db: Connection) -> None:
     """A step of merging; when nothing is left to merge, no deleted word is left either."""
     for table in _FULL_TEXT:

@@ -6,13 +6,14 @@ import struct
 from collections.abc import Sequence
 
 from ..model.events import NewEvent, StoredEvent, after, encode
-from ..model.failures import Refused
+from ..model.failures import Refused, StorageFailed
+from . import checksums
 from .sqlite import Connection
 
-_INSERT = (
-    "INSERT INTO events (chat, seq, first, ts, turn, type, data, pieces) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_COLUMNS = "seq, first, ts, turn, type, data, pieces"
+_INSERT = "INSERT INTO events (chat, seq, first, ts, turn, type, data, pieces, sum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_COLUMNS = "chat, seq, first, ts, turn, type, data, pieces, sum"
+
+Row = tuple[int, int, int, int, str | None, str, bytes, bytes | None, int | None]
 
 
 def number(events: Sequence[NewEvent], last_seq: int, now: int) -> list[StoredEvent]:
@@ -29,7 +30,7 @@ def number(events: Sequence[NewEvent], last_seq: int, now: int) -> list[StoredEv
 def insert(db: Connection, chat: int, events: Sequence[StoredEvent]) -> None:
     db.executemany(
         _INSERT,
-        [(chat, e.seq, e.first, e.ts, e.turn_id, e.type, e.data, _pack(e.pieces)) for e in events],
+        [_row(chat, event) for event in events],
     )
 
 
@@ -39,7 +40,7 @@ def read_after(db: Connection, chat: int, seq: int, limit: int, max_bytes: int) 
     size = 0
     query = f"SELECT {_COLUMNS} FROM events WHERE chat = ? AND seq > ? ORDER BY seq LIMIT ?"
     for row in db.execute(query, (chat, seq, limit)):
-        event = _event(row)
+        event = event_of(row)
         size += len(event.data)
         if events and size > max_bytes:
             break
@@ -53,7 +54,7 @@ def read_turn(db: Connection, chat: int, turn: str, first: int, last: int | None
     """The events of one turn; without deltas when it has ended, because its items then end with their whole text."""
     wanted = "AND type NOT IN ('message.delta', 'thought.delta', 'tool.output')" if last else ""
     query = f"SELECT {_COLUMNS} FROM events WHERE chat = ? AND seq BETWEEN ? AND ? AND turn = ? {wanted} ORDER BY seq"
-    return [_event(row) for row in db.execute(query, (chat, first, last or 2**53, turn))]
+    return [event_of(row) for row in db.execute(query, (chat, first, last or 2**53, turn))]
 
 
 def check_cursor(seq: int, last_seq: int, epoch: str, given: str) -> None:
@@ -67,9 +68,20 @@ def check_cursor(seq: int, last_seq: int, epoch: str, given: str) -> None:
         )
 
 
-def _event(row: tuple[int, int, int, str | None, str, bytes, bytes | None]) -> StoredEvent:
-    seq, first, ts, turn, type, data, pieces = row
+def event_of(row: Row) -> StoredEvent:
+    """The event of a row as it was written; StorageFailed (corrupt) when the row is not that."""
+    chat, seq, first, ts, turn, type, data, pieces, sum = row
+    if sum is not None and sum != checksums.of_event(chat, seq, first, ts, turn, type, data, pieces):
+        raise StorageFailed(
+            "corrupt", f"Event {seq} is not what was written: its checksum differs", action="run_doctor"
+        )
     return StoredEvent(seq, first, ts, turn, type, data, _unpack(pieces))
+
+
+def _row(chat: int, event: StoredEvent) -> Row:
+    pieces = _pack(event.pieces)
+    columns = (chat, event.seq, event.first, event.ts, event.turn_id, event.type, event.data, pieces)
+    return (*columns, checksums.of_event(*columns))
 
 
 def _pack(pieces: tuple[int, ...]) -> bytes | None:

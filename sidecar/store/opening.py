@@ -15,27 +15,41 @@ from .sqlite import Connection, complete_statement
 
 FILE_NAME = "sidecar.db"
 
+FINISHED = ".salvaged"
+"""What a database is called that was saved from a damaged one, until it gets that one's name."""
+
 
 class Migration(msgspec.Struct, frozen=True):
     version: int
     path: Path
 
 
-def prepare_file(data_dir: Path) -> Path:
-    """The database's path, its folder 0700 and the file 0600, both ours and neither a link."""
-    path = data_dir / FILE_NAME
+def prepare_folder(data_dir: Path) -> Path:
+    """The database's path, its folder 0700, ours and not a link."""
     try:
         if not os.path.lexists(data_dir):
             data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         _make_private(data_dir, 0o700)
+    except OSError as error:
+        raise _refused(data_dir, error) from error
+    return data_dir / FILE_NAME
+
+
+def is_unfinished(path: str) -> bool:
+    """Whether a recovery was cut between moving the damaged database aside and naming the saved one."""
+    return not os.path.exists(path) and os.path.exists(path + FINISHED)
+
+
+def prepare_file(data_dir: Path) -> Path:
+    """The database's path, its folder 0700 and the file 0600, both ours and neither a link."""
+    path = prepare_folder(data_dir)
+    try:
         if not os.path.lexists(path):
             # SQLite gives -wal and -shm the mode of the database, so it is made before SQLite sees it.
             os.close(os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600))
         _make_private(path, 0o600)
     except OSError as error:
-        raise StorageFailed(
-            _reason(error), f"{data_dir}: {error.strerror}", action="check_permissions"
-        ) from error
+        raise _refused(data_dir, error) from error
     return path
 
 
@@ -49,8 +63,10 @@ def known_migrations() -> list[Migration]:
     return sorted(found, key=lambda migration: migration.version)
 
 
-def migrate(db: Connection, migrations: Sequence[Migration], announce: Callable[[str], None]) -> None:
-    """Bring the schema up to date in one transaction; refuse one that a newer program wrote."""
+def migrate(
+    db: Connection, migrations: Sequence[Migration], announce: Callable[[str], None], path: str = ":memory:"
+) -> None:
+    """Bring the schema up to date in one transaction, after a backup; refuse one that a newer program wrote."""
     newest = migrations[-1].version
     version = _version(db)
     if version > newest:
@@ -63,6 +79,7 @@ def migrate(db: Connection, migrations: Sequence[Migration], announce: Callable[
         return
     if version:
         announce("migrating")
+        _back_up(db, path, version)
     db.execute("BEGIN EXCLUSIVE")
     try:
         for migration in migrations:
@@ -73,6 +90,16 @@ def migrate(db: Connection, migrations: Sequence[Migration], announce: Callable[
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
+
+
+def _back_up(db: Connection, path: str, version: int) -> None:
+    """Keep the database as it was, beside it; one backup for each shape."""
+    target = f"{path}.schema-{version}"
+    if path == ":memory:" or os.path.exists(target):
+        return
+    from . import copying
+
+    copying.copy(db, target)
 
 
 def _run(db: Connection, migration: Migration) -> None:
@@ -103,6 +130,10 @@ def _make_private(path: Path, mode: int) -> None:
         raise StorageFailed("io", f"{path} belongs to another user", action="check_permissions")
     if stat.S_IMODE(found.st_mode) & 0o077:
         os.chmod(path, mode)
+
+
+def _refused(data_dir: Path, error: OSError) -> StorageFailed:
+    return StorageFailed(_reason(error), f"{data_dir}: {error.strerror}", action="check_permissions")
 
 
 def _reason(error: OSError) -> str:

@@ -10,9 +10,25 @@ from typing import Any
 
 from ..model.content import STATUS_OF_REASON, Usage
 from ..model.events import StoredEvent, decode, encode
-from . import compactions, restored, work
+from . import checksums, compactions, restored, work
 from .figures import Tally
 from .sqlite import Connection
+
+TABLES = (
+    "turns",
+    "prompts",
+    "messages",
+    "blob_uses",
+    "patches",
+    "requests",
+    "checkpoints",
+    "tool_uses",
+    "compactions",
+    "standing",
+    "restored",
+)
+"""What handlers write, a chat's rows in each: after damage they are made anew from the events and not copied. What is
+measured (`figures`) is measured once, and copied."""
 
 PREVIEW_CHARACTERS = 200
 """Two lines in a list of chats."""
@@ -251,7 +267,8 @@ class Projection:
 
     def _remember(self, event: StoredEvent, item: dict[str, Any], role: str) -> None:
         if text := item.get("text"):
-            self._messages.append((self._chat, item["turnId"], item["id"], role, event.ts, text))
+            columns = (self._chat, item["turnId"], item["id"], role, event.ts, text)
+            self._messages.append((*columns, checksums.of_message(*columns)))
 
     def _write_prompts(self) -> None:
         if self._accepted:
@@ -313,7 +330,7 @@ _TURN = (
     " VALUES (:chat, :ordinal, :id, :prompt, :parent, :status, :reason, :error, :usage, :model, :engine,"
     " :started_at, :ended_at, :last_seq, (SELECT seq FROM prompts WHERE chat = :chat AND id = :prompt))"
 )
-_MESSAGE = "INSERT INTO messages (chat, turn, item, role, ts, text) VALUES (?, ?, ?, ?, ?, ?)"
+_MESSAGE = "INSERT INTO messages (chat, turn, item, role, ts, text, sum) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 _HANDLERS: dict[str, Callable[[Projection, StoredEvent, dict[str, Any]], None]] = {
     "prompt.queued": Projection._prompt_queued,

@@ -38,6 +38,7 @@ OF_A_CHAT = {
     "standing": Table(),
     "snapshots": Table("snapshots"),
     "restored": Table(),
+    "recoveries": Table(),
 }
 """Tables whose column `chat` says whose a row is."""
 

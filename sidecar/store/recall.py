@@ -89,6 +89,13 @@ def neighbours(db: Connection, chat: int, ordinals: Iterable[int]) -> list[tuple
     ).fetchall()
 
 
+def rebuild(db: Connection) -> None:
+    """Make both indexes anew from the messages."""
+    db.execute("INSERT INTO stems (stems) VALUES ('rebuild')")
+    db.execute("INSERT INTO grams (grams) VALUES ('delete-all')")
+    db.execute(f"INSERT INTO grams (rowid, text) SELECT id, substr(text, 1, {INDEXED_LETTERS}) FROM messages")
+
+
 class _Finder:
     """Which messages of a chat hold which terms."""
 

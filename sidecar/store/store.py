@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import anyio.to_thread
 import msgspec
-from anyio.abc import TaskGroup
 
 from ..model.chats import Chat, ChatKey, Hit, Lease, Page, ProcessIdentity, Prompt, PromptRecord
 from ..model.content import Item, Turn
 from ..model.events import NewEvent, StoredEvent
-from ..model.failures import Refused, StorageFailed
+from ..model.failures import Refused
 from ..model.figures import Statistics
 from ..model.pages import Page as WebPage
 from ..model.pages import PageFigures
 from ..model.recall import Pool, Terms
-from . import blobs, chats, compactions, journal, leases, opening, pages, recall, statistics, turns, work
+from . import blobs, chats, compactions, journal, leases, pages, recall, recoveries, statistics, turns, work
 from .appending import Stale as Stale
 from .appending import append
 from .blobs import BlobInfo
 from .compactions import Compaction
 from .custody import Custody
-from .database import Database
-from .index import IndexStore
+from .kept import KeptDatabase
+from .recoveries import Salvage
 from .snapshots import Snapshots
 from .sqlite import Connection
 from .statistics import Of
@@ -44,50 +40,19 @@ class Appended(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """A chat as of one moment: its row, who may write, its newest turns, its queue, what waits for a person."""
+    """A chat as of one moment: its row, who may write, its newest turns, its queue, what waits for a person, and
+    what was saved of it from a damaged database when that is news."""
 
     chat: Chat
     lease: Lease | None
     page: TurnPage
     queue: list[Prompt]
     pending: list[RequestRecord]
+    salvage: Salvage | None = None
 
 
-class Store:
-    """`me` is this process; `is_alive` tells whether the owner of a lease still runs."""
-
-    def __init__(
-        self, data_dir: str, busy_timeout: float, me: ProcessIdentity, is_alive: leases.IsAlive
-    ) -> None:
-        self.data_dir = data_dir
-        self.me = me
-        self._is_alive = is_alive
-        self._busy_timeout = busy_timeout
-        self._db = Database(":memory:", busy_timeout)
-        self.index = IndexStore(self._db)
-
-    async def open(self, tasks: TaskGroup, announce: Callable[[str], None]) -> None:
-        """Make or migrate the database. Raises StorageFailed and leaves everything as it was."""
-        if self.data_dir != ":memory:":
-            path = opening.prepare_file(Path(self.data_dir))
-            self._db = Database(str(path), self._busy_timeout)
-            self.index = IndexStore(self._db)
-        self._db.tell = announce
-        await self._db.open(tasks)
-        try:
-            await self._db.exclusively(lambda db: opening.migrate(db, opening.known_migrations(), announce))
-        except StorageFailed:
-            await self._db.close()
-            raise
-
-    def own_files(self) -> set[tuple[int, int]]:
-        """Device and inode of the database's files, which no tool may open, by whatever name or link."""
-        found: set[tuple[int, int]] = set()
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            with suppress(OSError):
-                status = os.stat(self._db.path + suffix)
-                found.add((status.st_dev, status.st_ino))
-        return found
+class Store(KeptDatabase):
+    """What can be asked of the store."""
 
     @property
     def custody(self) -> Custody:
@@ -98,9 +63,6 @@ class Store:
     def snapshots(self) -> Snapshots:
         """What sessions had come to."""
         return Snapshots(self._db)
-
-    async def close(self) -> None:
-        await self._db.close()
 
     async def find(self, session_id: str) -> Chat | None:
         return await self._db.read(lambda db: chats.find(db, session_id))
@@ -255,6 +217,7 @@ class Store:
                 page,
                 turns.queue(db, chat),
                 work.pending(db, chat),
+                recoveries.told(db, chat),
             )
 
         return await self._db.read(job)

@@ -210,9 +210,15 @@ def test_an_older_database_finds_what_it_already_held() -> None:
 
 
 def _chat_of_old(db: Connection, text: str) -> int:
+    """A chat as an older program has left it: without checksums."""
+    columns = [row[1] for row in db.execute("PRAGMA table_info(events)")]
+    for table in ("events", "messages") if "sum" not in columns else ():
+        db.execute(f"ALTER TABLE {table} ADD COLUMN sum INTEGER")
     chat = chats.create(db, ChatKey("test", "chat", "old", "old"), None, {}, 0)
     lines = json.dumps({"role": "user", "text": text})
     _append(db, chat.id, to_events(parse(lines), chat, renumber=False))
+    for table in ("events", "messages") if "sum" not in columns else ():
+        db.execute(f"ALTER TABLE {table} DROP COLUMN sum")
     return chat.id
 
 

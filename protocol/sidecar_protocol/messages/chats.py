@@ -38,6 +38,7 @@ __all__ = [
     "QueuedPrompt",
     "Recovered",
     "Replay",
+    "Salvage",
     "SearchHit",
     "Tail",
     "TurnRef",
@@ -123,13 +124,30 @@ class Queue(Wire, kw_only=True, frozen=True):
     """The waiting prompts, next first."""
 
 
+class Salvage(Wire, kw_only=True, frozen=True):
+    """What was saved of the chat when its database was found damaged and was made anew."""
+
+    at: int
+    """Milliseconds since 1970, when that was."""
+    saved: int
+    """How many events of the chat were saved."""
+    lost: int
+    """How many were not."""
+    gaps: list[list[int]]
+    """The first and last seqs of what was lost, at most a hundred; `notice` events stand in their place."""
+    damaged: str
+    """The damaged database, which is kept."""
+
+
 class Recovered(Wire, kw_only=True, frozen=True):
-    """What crash closure ended when the chat was opened."""
+    """What crash closure ended when the chat was opened, and what was saved of it from a damaged database."""
 
     turns: list[str]
     """The ids of the turns that were ended as interrupted."""
     items: list[str]
     """The ids of the items that were ended as interrupted."""
+    salvage: Salvage | None = None
+    """Only after damage, until the chat has a new turn."""
 
 
 class OpenFile(Wire, kw_only=True, frozen=True):
@@ -201,7 +219,7 @@ class ChatOpenResult(ChatRef, kw_only=True, frozen=True):
     owner: Owner | None = None
     """Who writes, when it is another process."""
     recovered: Recovered | None = None
-    """What the end of a crashed process left open, and is now ended."""
+    """What the end of a crashed process left open, and is now ended; and what damage has cost."""
 
 
 class ChatCloseResult(ChatRef, kw_only=True, frozen=True):

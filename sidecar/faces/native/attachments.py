@@ -128,6 +128,11 @@ class Attachments:
         self._tasks.start_soon(made.run)
         return made
 
+    def detach_all(self) -> None:
+        """Follow nothing more: what was followed is to be opened again."""
+        for session_id in list(self._open):
+            self.detach(session_id)
+
     def detach(self, session_id: str) -> bool:
         found = self._open.pop(session_id, None)
         if found:

@@ -12,11 +12,13 @@ from sidecar_protocol.peer import Call
 
 from ...chat import config
 from ...chat.chats import Chats, View
+from ...chat.closure import Closure
 from ...chat.session import Session
 from ...model.chats import Page
 from ...model.events import coalesce
 from ...model.failures import Refused, invalid
 from ...rpc.dispatch import Handler
+from ...store.recoveries import Salvage
 from .attachments import Attachments
 from .wire import EventEncoder, address_of, as_wire, chat_ref, queue_to_wire, summary_to_wire, turn_to_wire
 
@@ -66,13 +68,14 @@ class ChatHandlers:
         replay = m.Replay(kind="none") if attached else self._replay(params.after, view)
         if not attached:
             attach(self._attachments, call, session, view, replay)
-        closed = opened.closed
+        recovered = _recovered(opened.closed, view.snapshot.salvage)
+        resumed = "recovered" if recovered and recovered.salvage else "resumed"
         return await opened_result(
             session,
             view,
-            status="created" if opened.created else "attached" if attached else "resumed",
+            status="created" if opened.created else "attached" if attached else resumed,
             replay=replay,
-            recovered=m.Recovered(turns=closed.turns, items=closed.items) if closed else None,
+            recovered=recovered,
         )
 
     def _replay(self, after: Cursor | str, view: View) -> m.Replay:
@@ -282,3 +285,15 @@ def _page_bytes(max_bytes: int) -> int:
     if max_bytes < 1:
         raise invalid("maxBytes", "at least 1")
     return min(max_bytes, MAX_PAGE_BYTES)
+
+
+def _recovered(closed: Closure | None, saved: Salvage | None) -> m.Recovered | None:
+    if closed is None and saved is None:
+        return None
+    salvage = None
+    if saved:
+        gaps = [list(gap) for gap in saved.gaps]
+        salvage = m.Salvage(at=saved.at, saved=saved.saved, lost=saved.lost, gaps=gaps, damaged=saved.damaged)
+    return m.Recovered(
+        turns=closed.turns if closed else [], items=closed.items if closed else [], salvage=salvage
+    )

@@ -86,6 +86,10 @@ class NativeFace:
             lambda params: system.describe(address_of(params)) if isinstance(params, Key) else {},
         )
 
+    def start_over(self) -> None:
+        """The chats were made anew beneath the connection; the app opens them again."""
+        self._attachments.detach_all()
+
     def greet(self, params: m.InitializeParams) -> None:
         """The client has said who it is, here or at the door."""
         self._greeting = params
