@@ -188,8 +188,7 @@ class House:
         (self._trusted.add if trusted else self._trusted.discard)(project)
         self._settings.clear()
 
-    def distrust(self, projects: Sequence[str] | None) -> None:
-        """These projects, or all, were purged or moved away: nothing there is trusted."""
+    def _distrust(self, projects: Sequence[str] | None) -> None:
         self._trusted = set() if projects is None else self._trusted - set(projects)
         self._settings.clear()
 
@@ -376,6 +375,7 @@ class House:
             servers=self.servers,
             web=self.web,
             is_trusted=lambda project: project in self._trusted,
+            distrust=self._distrust,
             rules_folder=os.path.join(os.path.dirname(user_file()), "rules"),
             user_folder=os.path.dirname(user_file()),
         )

@@ -122,7 +122,7 @@ def context_view(manifest: dict[str, Any]) -> str:
     rows = [
         {
             "block": block["label"],
-            "share": _bar(block["tokens"] / total) if block["included"] != "dropped" else "",
+            "share": bar(block["tokens"] / total) if block["included"] != "dropped" else "",
             "tokens": block["tokens"],
             "sent": block["included"],
             "gate": block["gate"],
@@ -136,7 +136,8 @@ def context_view(manifest: dict[str, Any]) -> str:
     return f"{head}\n\n{as_table(rows)}"
 
 
-def _bar(share: float) -> str:
+def bar(share: float) -> str:
+    """A bar as long as a share of the whole; never quite nothing."""
     eighths = round(min(1.0, share) * BAR_WIDTH * 8)
     full, rest = divmod(eighths, 8)
     return "█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "") or "▏"

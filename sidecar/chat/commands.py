@@ -44,8 +44,11 @@ LISTED = 50
 
 
 class Reply(msgspec.Struct, frozen=True):
+    """`then` is done once the answer is kept: what would not leave the chat there to keep it in."""
+
     data: dict[str, Any]
     markdown: str
+    then: Callable[[], Awaitable[None]] | None = None
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -105,6 +108,8 @@ async def run(chats: Chats, session: Session, prompt_id: str, asked: Asked) -> S
         return None, [NewEvent("command.result", data)]
 
     _, seq = await session.apply(make)
+    if reply.then:
+        await reply.then()
     return Sent("command", None, seq)
 
 
@@ -245,12 +250,25 @@ async def _index(chats: Chats, session: Session, asked: Asked) -> Reply:
 
 
 async def _stats(chats: Chats, session: Session, asked: Asked) -> Reply:
-    figures = await chats.statistics("chat", _address(session))
-    rows = msgspec.to_builtins(figures)
-    uses = await session.store.tool_uses(session.chat.id)
-    shown = [{"what": name, "count": value} for name, value in rows.items() if isinstance(value, int)]
-    shown += [{"what": f"calls of {name}", "count": count} for name, count in sorted(uses.items())]
-    return Reply({**rows, "tools": uses}, as_table(shown))
+    from ..model.figures import told
+    from .stats_view import drawn
+
+    scope = asked.rest or "chat"
+    if scope not in ("chat", "project", "all"):
+        raise invalid("text", "/stats, /stats project or /stats all")
+    project = session.chat.project_path
+    if scope == "project" and project is None:
+        raise invalid("text", "/stats or /stats all: this chat has no project")
+    address = Address(project_path=project) if scope == "project" else _address(session)
+    data = told(scope, await chats.statistics(scope, address))
+    return Reply(data, drawn(data))
+
+
+async def _purge(chats: Chats, session: Session, asked: Asked) -> Reply:
+    from . import purge_command
+
+    data, markdown, then = await purge_command.run(chats, session, asked.words())
+    return Reply(data, markdown, then)
 
 
 async def _help(chats: Chats, session: Session, asked: Asked) -> Reply:
@@ -289,7 +307,13 @@ COMMANDS: dict[str, Command] = {
         Command("search", "WORDS", "Look up tool outputs, indexed files and pages by words.", _search),
         Command("index", "[PATH]", "Index a file or folder; without one, what is kept of this chat.", _index),
         Command("model", "[NAME]", "Which model answers, or choose another.", _model),
-        Command("stats", "", "Figures of this chat.", _stats),
+        Command("stats", "[chat|project|all]", "Figures of this chat, its project or all.", _stats),
+        Command(
+            "purge",
+            "[chat|project|all] [WORD]",
+            "What a purge would remove, and the word to type behind it that does it.",
+            _purge,
+        ),
         Command("help", "", "This list.", _help),
     )
 }

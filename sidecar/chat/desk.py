@@ -92,6 +92,8 @@ class Workshop(msgspec.Struct, frozen=True):
     servers: Callable[[], Servers]
     web: Callable[[], Web]
     is_trusted: Callable[[str], bool]
+    distrust: Callable[[Sequence[str] | None], None]
+    """These projects, or all, are trusted no more."""
     rules_folder: str | None
     """Where the user's own instruction rules are."""
     user_folder: str

@@ -78,6 +78,7 @@ async def purge(chats: Chats, wanted: Target) -> Purged:
         raise left[0].held
     if wanted.scope != "chat":
         removed = removed.plus(await custody.purge_rest(wanted.paths))
+        chats.workshop.distrust(wanted.paths)
         chats.attribution.forget()
     await custody.give_back()
     return Purged(removed, left, max(0, before - custody.size()), custody.size())

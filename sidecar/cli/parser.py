@@ -51,6 +51,20 @@ examples:
   sidecar patches thesis --export -o thesis.patch
 """
 
+_STATS_EXAMPLES = """\
+examples:
+  sidecar stats
+  sidecar stats --chat thesis
+  sidecar stats --project . --json
+"""
+
+_PURGE_EXAMPLES = """\
+examples:
+  sidecar purge --chat thesis
+  sidecar purge --project ~/thesis --yes
+  sidecar purge --all
+"""
+
 _CONFIG_EXAMPLES = """\
 examples:
   sidecar config
@@ -94,6 +108,8 @@ def build_parser() -> ArgumentParser:
         _patches,
         _export,
         _import,
+        _stats,
+        _purge,
         _config,
         _providers,
         _models,
@@ -194,6 +210,37 @@ def _import(commands: Any) -> None:
     parser.add_argument("--chat", metavar="ID", help="the chat to make; by default the file's name")
     parser.add_argument("--append", action="store_true", help="add to a chat that has turns already")
     _add_common(parser)
+
+
+def _stats(commands: Any) -> None:
+    help = "show what chats took, cost and kept out of the window"
+    parser = _add(commands, "stats", "custody:stats", help, epilog=_STATS_EXAMPLES)
+    _add_scope(parser, required=False)
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    _add_common(parser)
+
+
+def _purge(commands: Any) -> None:
+    help = "remove a chat, a project's data or everything for good"
+    description = (
+        "Remove a chat, a project's chats and data, or everything, for good, and give the room back to the disk."
+        " No file of a project is touched."
+    )
+    parser = _add(commands, "purge", "custody:purge", help, description=description, epilog=_PURGE_EXAMPLES)
+    _add_scope(parser, required=True)
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    _add_common(parser)
+
+
+def _add_scope(parser: ArgumentParser, *, required: bool) -> None:
+    scope = parser.add_mutually_exclusive_group(required=required)
+    scope.add_argument("--chat", metavar="ID", help="one chat, by its id or session id")
+    scope.add_argument(
+        "--project", metavar="DIR", help="the chats of a folder, which need not exist any more"
+    )
+    scope.add_argument(
+        "--all", action="store_true", help="all chats" + ("" if required else " (the default)")
+    )
 
 
 def _config(commands: Any) -> None:

@@ -59,7 +59,7 @@ class Terminal:
             if command == "quit":
                 return False
             if command is None:
-                self._ask(lambda chat: chat.prompt(rest))
+                self._prompt(rest)
             else:
                 getattr(self, f"_do_{command}")(rest)
         except (RpcError, TurnFailed) as error:
@@ -72,6 +72,17 @@ class Terminal:
         if isinstance(name, str):
             return slash.unknown(name, self._commands())
         return f"error: {explain(error)}"
+
+    def _prompt(self, text: str) -> None:
+        """Send a prompt; when the chat was purged, as by `/purge`, it begins another."""
+        try:
+            self._ask(lambda chat: chat.prompt(text))
+        except RpcError as error:
+            if error.name != "deleted":
+                raise
+            self._line.start_over()
+            self._say("That chat was purged; this is a new one.", "dim")
+            self._ask(lambda chat: chat.prompt(text))
 
     def _ask(self, make: Ask) -> None:
         self._console.print()

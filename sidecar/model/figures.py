@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -77,7 +78,7 @@ class Removed(msgspec.Struct, frozen=True):
         return Removed(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
 
-class Savings(msgspec.Struct, frozen=True):
+class Savings(msgspec.Struct, frozen=True, rename="camel"):
     """Tokens that the index kept (`captured`), those sent in their place, those that came back; None: not measured."""
 
     captured: int | None = None
@@ -92,13 +93,13 @@ class Savings(msgspec.Struct, frozen=True):
         return (self.captured or 0) - (self.sent or 0) - (self.returned or 0)
 
 
-class ToolFigures(msgspec.Struct, frozen=True):
+class ToolFigures(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     calls: int
     savings: Savings
 
 
-class DayFigures(msgspec.Struct, frozen=True):
+class DayFigures(msgspec.Struct, frozen=True, rename="camel"):
     """`day` counts from 1970-01-01, UTC."""
 
     day: int
@@ -108,7 +109,7 @@ class DayFigures(msgspec.Struct, frozen=True):
     savings: Savings
 
 
-class ProjectFigures(msgspec.Struct, frozen=True):
+class ProjectFigures(msgspec.Struct, frozen=True, rename="camel"):
     """A project's chats as they are; what was measured counts purged ones too."""
 
     path: str
@@ -122,7 +123,7 @@ class ProjectFigures(msgspec.Struct, frozen=True):
     savings: Savings
 
 
-class IndexFigures(msgspec.Struct, frozen=True):
+class IndexFigures(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """What the index holds: texts, their pieces, the bytes of the texts as they came. `disk_bytes`, of the whole index
     alone, is None when it was not or could not be measured."""
 
@@ -132,7 +133,7 @@ class IndexFigures(msgspec.Struct, frozen=True):
     disk_bytes: int | None = None
 
 
-class Statistics(msgspec.Struct, frozen=True):
+class Statistics(msgspec.Struct, frozen=True, rename="camel"):
     """Figures of a chat, a project or all. The first are of what is there; those that were measured by and by count
     purged chats too. None is what nobody measured."""
 
@@ -160,3 +161,33 @@ class Statistics(msgspec.Struct, frozen=True):
     days: list[DayFigures]
     projects: list[ProjectFigures]
     index: IndexFigures
+
+
+def told(scope: str, found: Statistics) -> dict[str, Any]:
+    """Statistics in the words of the contract. Of the first tokens 0 stands for what nobody counted: they were there
+    before `countedTurns` told."""
+    usage = found.usage
+    return {
+        "scope": scope,
+        **_flat(found),
+        "inputTokens": usage.input_tokens or 0,
+        "outputTokens": usage.output_tokens or 0,
+        "cachedTokens": usage.cached_tokens or 0,
+        "cost": usage.cost,
+        "tools": [_flat(tool) for tool in found.tools],
+        "days": [{**_flat(day), "day": _date(day.day)} for day in found.days],
+        "projects": [_flat(project) for project in found.projects],
+    }
+
+
+def _flat(value: Statistics | ToolFigures | DayFigures | ProjectFigures) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(value)
+    savings = fields.pop("savings")
+    fields.pop("usage", None)
+    return {**fields, **savings, "keptOut": value.savings.kept_out}
+
+
+def _date(day: int) -> str:
+    from datetime import date, timedelta
+
+    return (date(1970, 1, 1) + timedelta(days=day)).isoformat()

@@ -71,6 +71,8 @@ class Attachment:
                 await self._free.wait()
                 await self._wire.room()
                 if feed.closed and not self._scope.cancel_called:
+                    for event in coalesce(feed.recent(self.cursor) or []):  # what was said of it last
+                        self._send(event)
                     self._send(_deletion(self.cursor))
                     return
                 events = await self._next()

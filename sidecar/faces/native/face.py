@@ -78,7 +78,7 @@ class NativeFace:
                 **chats.table(),
                 **prompts.table(),
                 **lazily(_WORK, lambda: _work(ready, self._attachments, client)),
-                **lazily(_CUSTODY, lambda: _custody(ready, system)),
+                **lazily(_CUSTODY, lambda: _custody(ready)),
                 **ProviderHandlers(system).table(),
                 **SystemHandlers(ready, system).table(),
             },
@@ -156,8 +156,8 @@ def _work(
     }
 
 
-def _custody(ready: Callable[[], Awaitable[Chats]], system: System) -> Mapping[str, Handler]:
+def _custody(ready: Callable[[], Awaitable[Chats]]) -> Mapping[str, Handler]:
     """The handlers of what is kept and for whom."""
     from .custody import CustodyHandlers
 
-    return CustodyHandlers(ready, system).table()
+    return CustodyHandlers(ready).table()

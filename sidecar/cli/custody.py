@@ -1,0 +1,106 @@
+"""`sidecar stats` and `sidecar purge`: what is kept and what it took, and how it goes."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from sidecar_client import Sidecar
+from sidecar_protocol.messages import DataPurgeResult, PurgeCounts, StatsReadResult
+
+from .blocks import print_blocks, printable
+from .client import find_chat, run
+from .errors import Failed
+
+SHOWN = (
+    "chats",
+    "turns",
+    "messages",
+    "patches",
+    "blobs",
+    "sources",
+    "pages",
+    "snapshots",
+    "rules",
+    "projects",
+)
+"""Of what a purge counts, what a person asks about."""
+
+
+def stats(options: Namespace) -> int:
+    async def read(app: Sidecar) -> StatsReadResult:
+        found: StatsReadResult = await app.call("stats/read", await _scope(app, options))
+        return found
+
+    figures = msgspec.to_builtins(run(options, read))
+    if options.json:
+        print(msgspec.json.format(msgspec.json.encode(figures), indent=2).decode())
+        return 0
+    from sidecar.chat.stats_view import drawn
+
+    print_blocks(Console(highlight=False), drawn(figures))
+    return 0
+
+
+def purge(options: Namespace) -> int:
+    async def plan(app: Sidecar) -> DataPurgeResult:
+        planned: DataPurgeResult = await app.call(
+            "data/purge", {**await _scope(app, options), "dryRun": True}
+        )
+        return planned
+
+    async def carry_out(app: Sidecar) -> DataPurgeResult:
+        done: DataPurgeResult = await app.call("data/purge", {**await _scope(app, options), "confirm": True})
+        return done
+
+    if not options.yes and not _agreed(run(options, plan).removed, options):
+        print("Nothing was purged.")
+        return 1
+    done = run(options, carry_out)
+    print(f"Purged {_counts(done.removed)}; {done.bytes_freed:,} bytes given back.")
+    for left in done.left:
+        name = printable(left.chat_id or left.session_id)
+        print(
+            f"Left: {name}, as process {left.owner.pid} ({left.owner.client}) writes to it.", file=sys.stderr
+        )
+    return 1 if done.left else 0
+
+
+async def _scope(app: Sidecar, options: Namespace) -> dict[str, Any]:
+    if options.chat is not None:
+        return {"scope": "chat", "sessionId": (await find_chat(app, options.chat)).session_id}
+    if options.project is not None:
+        return {"scope": "project", "projectPath": _absolute(options.project)}
+    return {"scope": "all"}
+
+
+def _absolute(path: str) -> str:
+    return str(Path(path).expanduser().absolute())
+
+
+def _agreed(planned: PurgeCounts, options: Namespace) -> bool:
+    """Ask the person; without a terminal nobody can agree."""
+    if not sys.stdin.isatty():
+        raise Failed("--yes: give it to purge without being asked, as stdin is no terminal.")
+    what = "chat" if options.chat is not None else "project" if options.project is not None else "all"
+    named = {"chat": f"the chat {options.chat}", "project": f"all of {options.project}", "all": "everything"}[
+        what
+    ]
+    print(printable(f"This removes {named} for good: {_counts(planned)}."))
+    try:
+        return input("Purge it? [y/N] ").strip().lower() in ("y", "yes")
+    except (EOFError, KeyboardInterrupt):
+        print()
+        return False
+
+
+def _counts(counts: PurgeCounts) -> str:
+    found = [(getattr(counts, name), name) for name in SHOWN]
+    return (
+        ", ".join(f"{count:,} {name if count != 1 else name[:-1]}" for count, name in found if count)
+        or "nothing"
+    )
