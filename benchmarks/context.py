@@ -2,7 +2,8 @@
 
 Imports labelled chats, asks for the context of each question at a budget, and counts the evidence turns whose text is
 in it. Beside it, in the same run and by the same count: the last turns, plain BM25 over all turns, and the newest
-messages of the user. The labelled chats are not part of the project: `SIDECAR_EVALS`, else `../shared/evals`.
+messages of the user. Shares and weights were chosen by the chats in `recall.FITTED`; "held out" are the others. The
+labelled chats are not part of the project: `SIDECAR_EVALS`, else `../shared/evals`.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from typing import Any
 
 from sidecar.context.tokens.counting import Counter as Tokens
 from sidecar.context.tokens.families import family_of
 
 from .pipe import Pipe
+from .recall import FITTED
 
 BUDGETS = (2000, 4000, 8000)
 MODEL = "openai:gpt-4o"
@@ -46,16 +48,23 @@ def main() -> int:
     chosen = [file for file in files if re.search(arguments.only, file.name)]
     scores: dict[tuple[str, str, int], list[float]] = defaultdict(list)
     times: list[float] = []
+    fills: list[float] = []
     for file in chosen:
-        _measure(json.loads(gzip.decompress(file.read_bytes())), scores, times, arguments.questions)
+        _measure(json.loads(gzip.decompress(file.read_bytes())), scores, times, fills, arguments.questions)
         print(f"{file.name}: done", file=sys.stderr, flush=True)
     print(_table(scores))
-    print(f"\nchat/context: median {median(times) * 1000:.1f} ms, {len(times)} calls, {len(chosen)} chats")
+    slow = quantiles(times, n=20)[-1] * 1000
+    print(f"\nchat/context: median {median(times) * 1000:.1f} ms, p95 {slow:.1f} ms; {len(times)} calls")
+    print(f"the budget used: at least {min(fills):.3f}, median {median(fills):.3f}; {len(chosen)} chats")
     return 0
 
 
 def _measure(
-    chat: Json, scores: dict[tuple[str, str, int], list[float]], times: list[float], most: int
+    chat: Json,
+    scores: dict[tuple[str, str, int], list[float]],
+    times: list[float],
+    fills: list[float],
+    most: int,
 ) -> None:
     turns = chat["turns"]
     kind = chat["name"].partition("-")[0]
@@ -77,7 +86,10 @@ def _measure(
                 sent = [b for b in told["blocks"] if b["included"] != "dropped" and b["kind"] != "prompt"]
                 window = _folded("\n".join(block.get("text") or "" for block in sent))
                 found = sum(texts[id] in window for id in evidence) / len(evidence)
+                fills.append(told["used"] / told["budget"])
                 scores[kind, "ours", budget].append(found)
+                if chat["name"] not in FITTED:
+                    scores[f"{kind} held out", "ours", budget].append(found)
                 if question.get("kind"):
                     scores[f"{kind} {question['kind']}", "ours", budget].append(found)
                 for name, order in _baselines(turns, question["question"], bm25).items():

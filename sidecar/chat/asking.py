@@ -261,8 +261,8 @@ class _Asking:
         messages: list[Message] = []
         bare = history.bare
         for place, turn in enumerate(history.turns):
-            if made.cut_turn and made.cut_turn[0] == turn.id:
-                messages += made.cut_turn[1]
+            if turn.id in made.cut_turns:
+                messages += made.cut_turns[turn.id]
             elif turn.id in wanted:
                 texts = history.texts if place >= bare else {}
                 messages += as_sent(turn, texts, masked=place <= last_masked)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from ..context.assembly import MESSAGE_TOKENS
 from ..model.content import Block, Item, Turn
 from ..providers.base import AssistantMessage, Message, ToolCall, ToolResult, UserMessage
 
@@ -14,6 +15,8 @@ MASKED_CHARACTERS = 400
 
 
 LEFT_OUT = "[the beginning is left out]"
+CUT_TOKENS = 24
+"""More than what stands around a text that was cut: its message, and the line that says so."""
 
 
 def messages_of(turns: Iterable[Turn], prompt: list[Block] | None = None) -> list[Message]:
@@ -58,19 +61,27 @@ def attachment_text(block: Block) -> str:
     return "\n".join(part for part in (block.name, block.uri, block.text) if part)
 
 
-def shortened(turn: Turn, cut: Callable[[str, float], str]) -> Turn | None:
-    """The turn with its own words cut: the user's and the model's, each to a share of the room; its tools are left out.
-
-    None when nothing of it would be left.
+def shortened(
+    turn: Turn, room: int, count: Callable[[str], int], cut: Callable[[str, int], str]
+) -> Turn | None:
+    """The turn's own words within so many tokens: the user's get half and what the model's do not need, the model's the
+    rest. Its tools are left out. None when nothing of it would be left.
     """
     said = "\n".join(block.text or "" for item in turn.items for block in item.content or [] if block.text)
     answered = "\n".join(item.text or "" for item in turn.items if item.type == "message")
-    items = [
-        _cut_item(turn, "user", f"{LEFT_OUT}\n{cut(said, 0.5)}") if said else None,
-        _cut_item(turn, "message", f"{LEFT_OUT}\n{cut(answered, 0.4)}") if answered else None,
-    ]
-    kept = [item for item in items if item]
-    return msgspec.structs.replace(turn, items=kept, context=[]) if kept else None
+    items: list[Item] = []
+    if said:
+        whole = count(answered) + CUT_TOKENS if answered else 0
+        text = _cut(said, max(room // 2, room - whole) - CUT_TOKENS, count, cut)
+        room -= count(text) + MESSAGE_TOKENS
+        items.append(_cut_item(turn, "user", text))
+    if answered and room > 2 * CUT_TOKENS:
+        items.append(_cut_item(turn, "message", _cut(answered, room - CUT_TOKENS, count, cut)))
+    return msgspec.structs.replace(turn, items=items, context=[]) if items else None
+
+
+def _cut(text: str, room: int, count: Callable[[str], int], cut: Callable[[str, int], str]) -> str:
+    return text if count(text) <= room else f"{LEFT_OUT}\n{cut(text, room)}"
 
 
 def _cut_item(turn: Turn, type: str, text: str) -> Item:

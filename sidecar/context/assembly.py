@@ -24,16 +24,24 @@ LAST_TURNS = 2
 
 LAST_SHARE = 0.4
 CUT_SHARE = 0.2
-SMALL_LAST_SHARE = 0.15
+SMALL_LAST_SHARE = 0.10
 """Of a budget that cannot hold the whole chat, the most that they take whole, and cut; and of a small budget: what was
 said earlier must find room, too."""
 
 SMALL_BUDGET = 9_000
-FOUND_SHARE = 0.95
 """In a budget so small, what is found again of a long chat is worth more than some turns before the last two."""
 
-MIN_CUT = 64
+FULL = 0.97
+"""Of the budget: so much is used when there is more to say than fits."""
+
+MAX_REFILLS = 4
+"""How often what is found makes way for newer turns, until the budget is full; the last time for all that could fit."""
+
+MIN_CUT = 48
 """Tokens: a smaller piece of a turn or a file tells nothing."""
+
+FOUND = "earlier in this chat"
+"""What the block of retrieval is called."""
 
 BUDGET_ALLOWS = "budget-allows"
 """The gate of diffs that nobody has asked for: they may take what nothing else needs."""
@@ -139,12 +147,12 @@ class Materials(msgspec.Struct, frozen=True):
 
 
 class Assembly(msgspec.Struct, frozen=True):
-    """What is sent: the manifest's blocks, which turns, the one that is cut, and what was found."""
+    """What is sent: the manifest's blocks, which turns, those that are cut and how, and what was found."""
 
     blocks: list[Block]
     used: int
     turns: list[str]
-    cut_turn: tuple[str, Any] | None
+    cut_turns: dict[str, Any]
     found: Found | None
     tools: frozenset[str] = frozenset()
     """The names of those that are sent."""
@@ -154,6 +162,10 @@ class Assembly(msgspec.Struct, frozen=True):
 
 def assemble(materials: Materials, budget: Budget, caps: Caps, count: Count) -> Assembly:
     return _Assembler(materials, budget.total, caps, count).run()
+
+
+_CutTurn = tuple[Past, Any, int, str]
+"""A turn, how it is sent when it is cut, and that form's tokens and text."""
 
 
 class _Assembler:
@@ -176,7 +188,7 @@ class _Assembler:
         fixed = [(material, self._count(material.text)) for material in self._m.fixed]
         needed = sum(tokens for _, tokens in [*fixed, *asked])
         if needed > self._total:
-            return Assembly([], 0, [], None, None, needed=needed)
+            return Assembly([], 0, [], {}, None, needed=needed)
         self._room -= needed
         for material, tokens in fixed:
             self._put(material, tokens, "full", material.text)
@@ -185,18 +197,19 @@ class _Assembler:
         last, turns = turns[-LAST_TURNS:], turns[:-LAST_TURNS]
         taken, cut = self._last_turns(last)
         self._files()
-        self._changes(turns)
-        partly = cut is not None or len(taken) < len(last)
-        kept = self._room_for_snapshot(turns, partly)
-        older, found = self._past(turns, taken, partly)
-        cut = cut or older[1]
-        taken = older[0] + taken
+        before = last[: len(last) - len(taken) - (1 if cut else 0)]
+        self._changes([*turns, *before])
+        kept = self._room_for_snapshot([*turns, *before], cut is not None)
+        sent = [*taken, *([cut[0]] if cut else [])]
+        older, cuts, found = self._past([*turns, *before], sent, cut)
+        taken = older + taken
         self._snapshot(kept, taken)
-        self._history(taken, cut)
+        self._history(taken, cuts)
         for material, tokens in asked:
             self._put(material, tokens, "full", material.text)
         used = sum(block.tokens for block in self._blocks if block.included != "dropped")
-        return Assembly(self._blocks, used, [turn.id for turn in taken], self._cut_of(cut), found, tools)
+        spelled = {turn.id: made for turn, made, _, _ in cuts}
+        return Assembly(self._blocks, used, [turn.id for turn in taken], spelled, found, tools)
 
     def _tools(self) -> frozenset[str]:
         """The most needed tools that fit their share, and a row that names the others."""
@@ -219,8 +232,8 @@ class _Assembler:
             self._blocks.append(row)
         return frozenset(material.label for material, _ in sent)
 
-    def _last_turns(self, turns: Sequence[Past]) -> tuple[list[Past], tuple[Past, Any, int, str] | None]:
-        """The newest turns, whole when they fit; else the newest, cut."""
+    def _last_turns(self, turns: Sequence[Past]) -> tuple[list[Past], _CutTurn | None]:
+        """The newest turns, whole when they fit; the first that does not, cut."""
         whole = sum(turn.tokens for turn in self._m.turns)
         all_fit = whole <= self._room and not self._m.more_turns
         whole_share, cut_share = (LAST_SHARE, CUT_SHARE)
@@ -237,7 +250,7 @@ class _Assembler:
             self._take(turn.tokens, turn.text)
         return taken, None
 
-    def _cut_turn(self, turn: Past, room: int) -> tuple[Past, Any, int, str] | None:
+    def _cut_turn(self, turn: Past, room: int) -> _CutTurn | None:
         if turn.cut is None or room < MIN_CUT:
             return None
         made = turn.cut(room)
@@ -280,51 +293,93 @@ class _Assembler:
         self._spare = max(0, left)
 
     def _past(
-        self, turns: list[Past], last: list[Past], partly: bool
-    ) -> tuple[tuple[list[Past], tuple[Past, Any, int, str] | None], Found | None]:
-        """Older turns: all when they fit; else what retrieval finds in its cap, and the newest that fit beside it."""
+        self, turns: list[Past], last: list[Past], cut: _CutTurn | None
+    ) -> tuple[list[Past], list[_CutTurn], Found | None]:
+        """Older turns: all when they fit; else what retrieval finds in its cap, and the newest that fit beside it.
+
+        `last` are sent already; `cut` is one of them, which takes what is left before any older one.
+        """
         whole = sum(turn.tokens for turn in turns)
-        if not partly and whole <= self._room and not self._m.more_turns:
+        if not cut and whole <= self._room and not self._m.more_turns:
             for turn in turns:
                 self._take(turn.tokens, turn.text)
             self._skip_retrieval("all-there")
-            return (turns, None), None
+            return turns, [], None
         cap = min(self._room, self._caps.retrieval + self._spare)
         if self._total <= SMALL_BUDGET:
-            cap = max(cap, int(self._room * FOUND_SHARE))
-        beside = [] if partly else self._newest(turns, self._room - cap)
-        texts = self._sent + [turn.text for turn in beside]
-        gate = self._m.retrieval_gate(texts) if self._m.retrieval_gate else None
-        found = None
-        if gate and self._m.retrieve:
-            sent = frozenset(turn.id for turn in [*beside, *last])
-            found = self._m.retrieve(cap - MESSAGE_TOKENS, sent)
-            if found and found.tokens <= self._room:
-                self._blocks.append(
-                    Block(
-                        "retrieval",
-                        "retrieval",
-                        "earlier in this chat",
-                        found.tokens,
-                        "full",
-                        gate,
-                        found.text,
-                    )
-                )
-                self._take(found.tokens, found.text)
-            else:
-                found = None
-        else:
-            self._skip_retrieval("covered")
-        if partly:
-            return ([], None), found
-        known = frozenset(found.turns) if found else frozenset()
-        older = self._newest(turns, self._room, known)
+            cap = self._room
+        beside = [] if cut else self._newest(turns, self._room - cap)
+        gate = self._retrieval_gate(beside)
+        found = self._found(cap, [*beside, *last]) if gate else None
+        cut = cut and self._regrown(cut)
+        older, found = self._filled(turns, last, found, cap)
+        self._tell_found(found, gate)
         for turn in older:
             self._take(turn.tokens, turn.text)
         rest = turns[: len(turns) - len(older)]
-        next_one = rest[-1] if rest and rest[-1].id not in known else None
-        return (older, self._cut_turn(next_one, self._room) if next_one else None), found
+        next_one = rest[-1] if rest and rest[-1].id not in _turns(found) else None
+        also_cut = self._cut_turn(next_one, self._room) if next_one else None
+        return older, [one for one in (also_cut, cut) if one], found
+
+    def _retrieval_gate(self, beside: list[Past]) -> str | None:
+        """The gate that opens over all that is sent."""
+        if not self._m.retrieval_gate or not self._m.retrieve:
+            return None
+        return self._m.retrieval_gate([*self._sent, *(turn.text for turn in beside)])
+
+    def _found(self, cap: int, sent: list[Past]) -> Found | None:
+        """What retrieval brings within a cap, without the turns that are sent anyway."""
+        assert self._m.retrieve
+        found = self._m.retrieve(cap - MESSAGE_TOKENS, frozenset(turn.id for turn in sent))
+        if not found or found.tokens > self._room:
+            return None
+        self._take(found.tokens, found.text)
+        return found
+
+    def _filled(
+        self, turns: list[Past], last: list[Past], found: Found | None, cap: int
+    ) -> tuple[list[Past], Found | None]:
+        """The newest turns that fit beside what was found; something else is found where it stands in their way."""
+        older = self._newest(turns, self._room, _turns(found))
+        for attempt in range(MAX_REFILLS):
+            if not found or not self._is_blocked(turns, older, found):
+                break
+            self._give_back(found)
+            older = self._newest(turns, self._room - found.tokens)
+            is_final = attempt == MAX_REFILLS - 1
+            sent = self._newest(turns, self._room) if is_final else turns[-len(older) - 1 :]
+            found = self._found(min(cap, self._room - _tokens(older)), [*sent, *last])
+            older = self._newest(turns, self._room, _turns(found))
+        return older, found
+
+    def _give_back(self, found: Found) -> None:
+        self._room += found.tokens
+        self._sent.remove(found.text)
+
+    def _is_blocked(self, turns: list[Past], older: list[Past], found: Found) -> bool:
+        """Whether much room stays empty because the next turn was found already: then it is better sent whole, and
+        something else found in its place."""
+        left = self._room - _tokens(older)
+        rest = turns[: len(turns) - len(older)]
+        return bool(rest) and rest[-1].id in found.turns and left > self._total * (1 - FULL)
+
+    def _tell_found(self, found: Found | None, gate: str | None) -> None:
+        if found and gate:
+            row = Block("retrieval", "retrieval", FOUND, found.tokens, "full", gate, found.text)
+            self._blocks.append(row)
+        else:
+            self._skip_retrieval("nothing-found" if gate else "covered")
+
+    def _regrown(self, cut: _CutTurn) -> _CutTurn:
+        """The turn cut anew, with what others have left of the budget."""
+        turn, _, tokens, text = cut
+        self._room += tokens
+        self._sent.remove(text)
+        return self._cut_turn(turn, self._room) or self._again(cut)
+
+    def _again(self, cut: _CutTurn) -> _CutTurn:
+        self._take(cut[2], cut[3])
+        return cut
 
     def _room_for_snapshot(self, turns: list[Past], partly: bool) -> int:
         """Set some room aside: older turns would take all, and the snapshot tells what is not among them."""
@@ -368,7 +423,7 @@ class _Assembler:
 
     def _skip_retrieval(self, gate: str) -> None:
         if self._m.retrieve:
-            self._blocks.append(Block("retrieval", "retrieval", "earlier in this chat", 0, "dropped", gate))
+            self._blocks.append(Block("retrieval", "retrieval", FOUND, 0, "dropped", gate))
 
     def _capped(self, material: Material, cap: int) -> int:
         """Send the material within a cap, cut when it must be; the tokens that it took."""
@@ -390,19 +445,15 @@ class _Assembler:
         self._take(tokens_cut, text)
         return tokens_cut
 
-    def _history(self, turns: list[Past], cut: tuple[Past, Any, int, str] | None) -> None:
-        tokens = sum(turn.tokens for turn in turns) + (cut[2] if cut else 0)
-        count = len(turns) + (1 if cut else 0)
+    def _history(self, turns: list[Past], cuts: list[_CutTurn]) -> None:
+        tokens = _tokens(turns) + sum(cut[2] for cut in cuts)
+        count = len(turns) + len(cuts)
         if not count:
             return
-        included: Included = (
-            "truncated" if cut or self._m.more_turns or count < len(self._m.turns) else "full"
-        )
-        text = "\n".join([*([cut[3]] if cut else []), *(turn.text for turn in turns)])
+        is_all = not cuts and not self._m.more_turns and count == len(self._m.turns)
+        text = "\n".join([*(cut[3] for cut in cuts), *(turn.text for turn in turns)])
+        included: Included = "full" if is_all else "truncated"
         self._blocks.append(Block("history", "history", f"{count} turns", tokens, included, "recent", text))
-
-    def _cut_of(self, cut: tuple[Past, Any, int, str] | None) -> tuple[str, Any] | None:
-        return (cut[0].id, cut[1]) if cut else None
 
     def _put(self, material: Material, tokens: int, included: Included, text: str) -> None:
         self._blocks.append(
@@ -416,6 +467,14 @@ class _Assembler:
 
 def _dropped(material: Material, tokens: int, gate: str) -> Block:
     return Block(material.id, material.kind, material.label, tokens, "dropped", gate)
+
+
+def _tokens(turns: Sequence[Past]) -> int:
+    return sum(turn.tokens for turn in turns)
+
+
+def _turns(found: Found | None) -> frozenset[str]:
+    return frozenset(found.turns) if found else frozenset()
 
 
 def _named(what: str, tools: Sequence[tuple[Material, int]]) -> str:

@@ -96,6 +96,16 @@ def test_the_blocks_that_are_sent_sum_up_to_what_is_used_and_never_exceed_the_bu
     assert not room.refused
 
 
+def test_a_chat_that_does_not_fit_fills_its_budget(bench: Workbench, fake: FakeProvider) -> None:
+    room = Room(bench, fake, compaction={"enabled": False})
+    prompt = _long(room)
+    for budget in (1500, 2000, 3000, 4500):
+        for text in (prompt, NEUTRAL, "And what belongs to plum2, tell me"):
+            told = room.preview(text, budget=budget)
+            assert block(told, "history")["included"] == "truncated"
+            assert 0.97 * told["budget"] <= told["used"] <= told["budget"], (budget, text)
+
+
 def test_a_budget_of_the_callers_own_bounds_all_but_the_prompt(large: Room) -> None:
     large.show("big.txt", "".join(f"line {number} of many\n" for number in range(3000)), pin=True)
     whole = large.preview("Explain big.txt")
