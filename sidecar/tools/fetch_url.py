@@ -15,6 +15,7 @@ from ..model.figures import Measured
 from ..model.index import Source
 from ..model.pages import FetchSettings, Page
 from ..providers.base import ToolSpec
+from ..system.redact import redacted
 from .base import Hands, Kind, Library, Need, Outcome, Ready, Wrong, flag, text
 from .search_context import spelled
 
@@ -66,7 +67,14 @@ class FetchUrl:
         self._inline = inline
 
     def title(self, input: dict[str, Any]) -> str:
-        return f"Fetch {input.get('url', '')}"
+        """With the address as it will be asked, so that no letter looks like another."""
+        from .web.addresses import Refused, parse
+
+        url = input.get("url")
+        try:
+            return f"Fetch {parse(url).url}" if isinstance(url, str) else "Fetch"
+        except Refused:
+            return f"Fetch {url!r}"
 
     async def prepare(self, input: dict[str, Any], hands: Hands) -> Ready:
         """Looks at the address's words alone: even a question for its name would tell somebody something."""
@@ -76,6 +84,8 @@ class FetchUrl:
             target = parse(text(input, "url"))
         except Refused as refused:
             raise Wrong(str(refused)) from refused
+        if redacted(target.url) != target.url:
+            raise Wrong("`url` has a key of the user's in it, which must not leave this machine.")
         query = input.get("query", input.get("intent"))
         wished = text({"query": query}, "query") if query is not None else None
         select = text(input, "select") if input.get("select") is not None else None

@@ -27,10 +27,12 @@ def md(html: str) -> str:
         ("<p>a<p>b<div>c<div>d</div></div>", "a\n\nb\n\nc\n\nd"),
         ("<b>x</b> <em>y</em> <strong>z <b>w</b></strong>", "**x** *y* **z w**"),
         ("<code>a b</code>, <kbd>Ctrl</kbd>, <code>`</code>", "`a b`, `Ctrl`, `` ` ``"),
-        ('<a href="../x?a=1&amp;b=2">link</a>', "[link](https://example.org/docs/x?a=1&b=2)"),
+        ('<a href="../x?a=1&amp;b=2">link</a>', "[link](/docs/x?a=1&b=2)"),
         ('<a href="//other.test/a (b)">x</a>', "[x](https://other.test/a%20%28b%29)"),
+        ('<a href="http://example.org/x">a</a>', "[a](http://example.org/x)"),
+        ('<a href="https://example.org.evil.test/x">a</a>', "[a](https://example.org.evil.test/x)"),
         ('<a href="#part">here</a> <a href="javascript:x()">js</a> <a>bare</a>', "here js bare"),
-        ('<a href="/card"><div><h3>Card</h3><p>text</p></div></a>', "### [Card](https://example.org/card)\n\ntext"),
+        ('<a href="/card"><div><h3>Card</h3><p>text</p></div></a>', "### [Card](/card)\n\ntext"),
         ("<img src=a.png alt='A mill'><img src=b.png>", "(image: A mill)"),
         ("<ul><li>a<li>b<ul><li>c</ul><li>d</ul>", "- a\n- b\n  - c\n- d"),
         ("<ol start=3><li>a<li>b</ol>", "3. a\n4. b"),
@@ -94,7 +96,7 @@ def test_of_a_page_with_many_articles_or_a_short_one_all_is_taken() -> None:
 
 
 def test_a_page_that_is_all_navigation_is_shown_as_it_is() -> None:
-    assert md("<nav><a href=/a>A</a> <p>Only this") == "[A](https://example.org/a)\n\nOnly this"
+    assert md("<nav><a href=/a>A</a> <p>Only this") == "[A](/a)\n\nOnly this"
 
 
 def test_a_base_is_what_links_are_relative_to() -> None:

@@ -51,6 +51,7 @@ def test_what_is_no_text_is_refused(type: str) -> None:
 )  # fmt: skip
 def test_what_says_no_type_is_looked_at(body: bytes, kind: str) -> None:
     assert read(body, {}, URL).kind == kind
+    assert of(body, "text/plain").kind == "text"
 
 
 @pytest.mark.parametrize(

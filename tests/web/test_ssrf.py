@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from sidecar.providers.http import line
+from sidecar.system import redact
 from sidecar.tools.base import Verdict
 from sidecar.tools.web import reaching
 from sidecar.tools.web.addresses import IP, Allowed, Refused, Target, check, standing
@@ -145,6 +146,20 @@ async def test_https_goes_by_the_name_and_down_to_http_it_does_not(internet: Int
 async def test_a_certificate_of_another_name_is_not_taken(internet: Internet) -> None:
     internet.name("forged.test", PUBLIC)
     assert "certificate of forged.test is not trusted" in await internet.words("https://forged.test/")
+
+
+async def test_an_address_with_a_key_of_the_user_is_refused(internet: Internet) -> None:
+    redact.learn(["sk-test-8d1f0c7b2a"])
+    assert "a key of the user's" in await internet.words("http://public.test/?q=sk-test-8d1f0c7b2a")
+    assert internet.resolved == []
+
+
+async def test_the_title_shows_the_address_that_will_be_asked(internet: Internet) -> None:
+    assert (
+        internet.tool.title({"url": "https://BÜCHER.example/a#b"}) == "Fetch https://xn--bcher-kva.example/a"
+    )
+    assert internet.tool.title({"url": "ftp://x\n"}) == "Fetch 'ftp://x\\n'"
+    assert internet.tool.title({"url": 7}) == "Fetch"
 
 
 # Twins: each breaks one part of the proof, and the corpus must notice.

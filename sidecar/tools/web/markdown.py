@@ -87,6 +87,7 @@ def to_markdown(html: str, url: str) -> Read:
 class _Reader:
     def __init__(self, url: str, keeps_around: bool = False) -> None:
         self._base = url
+        self._origin = "/".join(url.split("/", 3)[:3])
         self._keeps_around = keeps_around
         self._open: list[tuple[str, bool]] = []
         self._counts: dict[str, int] = {}
@@ -130,7 +131,7 @@ class _Reader:
             self._end_like(name)
         attributes = tag.attributes() if tag.rest.strip(" /\n\t\r") else {}
         if name == "base":
-            self._base = self._link(attributes.get("href", "")) or self._base
+            self._base = self._whole(attributes.get("href", "")) or self._base
         if name in _VOID:
             if not self._skipped:
                 self._void(name, attributes)
@@ -258,7 +259,15 @@ class _Reader:
         return name
 
     def _link(self, href: str) -> str | None:
-        """A link as a whole address; None for one within the page, and for what is no address."""
+        """Where a link leads; None for one within the page, and for what is no address. Of the page's own site it is
+        the path: the whole would be most of the text of many a page."""
+        whole = self._whole(href)
+        if whole is None:
+            return None
+        path = whole.removeprefix(self._origin)
+        return path if path.startswith("/") else whole
+
+    def _whole(self, href: str) -> str | None:
         href = href.strip()
         if not href or href.startswith("#") or len(href) > 2000:
             return None

@@ -61,8 +61,6 @@ def read(body: bytes, headers: Mapping[str, str], url: str) -> Text:
     kind = _reads(headers) or "unknown"
     if kind == "unknown":
         kind = _guessed(body)
-    elif kind == "text" and _type(headers) == "text/plain" and _LOOKS_LIKE_HTML.match(body[:SNIFFED]):
-        kind = "html"  # misconfigured servers
     text = decoded(body, headers, kind)
     if "\0" in text[:SNIFFED]:
         raise Unreadable("It says that it is text, and is binary.")
