@@ -88,7 +88,8 @@ class _Asking:
         history = await self._history(budget, measure, compaction)
         wanted = _wanted(asked.config.get("budgets") or {}, self._desk.settings.max_rule_tokens)
         caps = budgets.caps(budget.total, wanted)
-        self._due = self._continuity.due(compaction, restored)
+        # What goes on with an earlier turn has no message that a snapshot could stand in: the next prompt has.
+        self._due = self._continuity.due(compaction, restored) if asked.prompt else None
         gathered, materials, made = await self._assembled(history, budget, caps, measure)
         if gathered.relies_on - _sent(made):
             # A file that is needed came with a turn that no longer fits: so files are sent as if for the first time.
@@ -99,8 +100,8 @@ class _Asking:
         kept = await self._kept(made, gathered, measure)
         request = await self._request(made, history, budget, window, measure)
         manifest = self._manifest(made, budget, measure)
-        if not asked.preview:
-            self._continuity.asked(asked.turn_id, compaction)
+        if asked.prompt and not asked.preview:
+            self._continuity.asked(asked.turn_id, compaction, self._due)
         fill = _fill(materials, made, budget, measure, history.unread)
         along = bool(kept) and bool(asked.prompt)
         return Question(request, manifest, kept, is_missed, measure, budget, asked.prompt, along, fill)

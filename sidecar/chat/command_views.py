@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -11,6 +11,9 @@ from ..model.files import Patch
 from ..model.index import Results, Source
 from .branches import Rewound
 from .files import FilesChanged
+
+if TYPE_CHECKING:
+    from .snapshots import Drawn
 
 BAR_WIDTH = 20
 """Characters of a whole budget."""
@@ -114,6 +117,24 @@ def rewound_view(rewound: Rewound) -> View:
     words = f"Back at turn {rewound.head or 'none'}: {len(rewound.hidden)} turns hidden, {len(rewound.shown)} shown."
     rows = [{"file": change.path, "status": change.status} for change in rewound.files]
     return msgspec.to_builtins(rewound), "\n\n".join([words, *([as_table(rows)] if rows else [])])
+
+
+def snapshots_view(found: Sequence[Drawn]) -> View:
+    rows = [
+        {"id": one.id, "kind": one.kind, "taken": one.reason, "turns": one.turns, "tokens": one.tokens}
+        | {"": "out of view" if one.hidden else ""}
+        for one in found
+    ]
+    items = [{name: getattr(one, name) for name in _OF_A_SNAPSHOT} for one in found]
+    return {"items": items}, as_table(rows) if rows else "This chat has no turns yet."
+
+
+def snapshot_view(found: Drawn) -> View:
+    data = {name: getattr(found, name) for name in _OF_A_SNAPSHOT}
+    return {**data, "text": found.text}, f"````text\n{found.text}\n````"
+
+
+_OF_A_SNAPSHOT = ("id", "kind", "reason", "turns", "ts", "tokens", "hidden")
 
 
 def context_view(manifest: dict[str, Any]) -> str:

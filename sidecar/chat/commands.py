@@ -27,6 +27,8 @@ from .command_views import (
     patches_view,
     rewound_view,
     search_view,
+    snapshot_view,
+    snapshots_view,
     sources_view,
 )
 from .identity import Address
@@ -224,6 +226,22 @@ async def _session(chats: Chats, session: Session, asked: Asked) -> Reply:
     raise invalid("text", "/session save NAME, /session load NAME [--files], or /session list")
 
 
+async def _snapshots(chats: Chats, session: Session, asked: Asked) -> Reply:
+    from . import snapshots
+
+    what, _, id = asked.rest.partition(" ")
+    if what in ("list", "") and not id:
+        return Reply(*snapshots_view(await snapshots.listed(session)))
+    if what == "show" and id:
+        return Reply(*snapshot_view(await snapshots.shown(session, id.strip())))
+    if what == "restore" and id:
+        restored = await snapshots.restored(session, id.strip())
+        data, text = snapshot_view(restored.snapshot)
+        files = {"opened": restored.opened, "missing": restored.missing}
+        return Reply({**data, **files}, f"This goes along with the next prompt, once.\n\n{text}")
+    raise invalid("text", "/snapshots, /snapshots show ID, or /snapshots restore ID")
+
+
 async def _model(chats: Chats, session: Session, asked: Asked) -> Reply:
     if asked.rest:
         await session.configure({"model": asked.rest})
@@ -306,6 +324,12 @@ COMMANDS: dict[str, Command] = {
         Command("rules", "", "The instruction files that hold here, and how fresh they are.", _rules),
         Command("search", "WORDS", "Look up tool outputs, indexed files and pages by words.", _search),
         Command("index", "[PATH]", "Index a file or folder; without one, what is kept of this chat.", _index),
+        Command(
+            "snapshots",
+            "[show|restore ID]",
+            "What this chat has come to, now and when it was kept; restore sends one along with the next prompt.",
+            _snapshots,
+        ),
         Command("model", "[NAME]", "Which model answers, or choose another.", _model),
         Command("stats", "[chat|project|all]", "Figures of this chat, its project or all.", _stats),
         Command(

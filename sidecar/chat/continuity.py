@@ -44,6 +44,10 @@ back in a chat that was brought in at once is left to the summary and to retriev
 LEAVE_S = 1.0
 """How long the way out waits for a last snapshot. It can be made again, so it is not worth more."""
 
+LEAST_TURNS = 3
+"""A session that ends before so many turns, and without the work of a tool, has come to nothing that needs keeping: its
+chat is sent whole."""
+
 ANSWERED: frozenset[EndReason] = frozenset({"end_turn", "max_tokens", "max_steps", "refusal"})
 
 Reason = Literal["interval", "compaction", "close", "exit"]
@@ -69,7 +73,8 @@ class Continuity:
         """The newest compaction after which the model was asked."""
         self._asked: dict[str, int] = {}
         self._taking = anyio.Lock()
-        self._changed = False
+        self._unkept = 0
+        """Turns that have ended here since the last snapshot; those with tools weigh as much as all that are needed."""
 
     def due(self, compaction: Compaction | None, restored: dict[str, object] | None) -> Due | None:
         """What a request that is made now should tell, if anything."""
@@ -82,13 +87,14 @@ class Continuity:
             return Due(COMPACTED, LABEL, partial(self._entries, compaction))
         return None
 
-    def asked(self, turn_id: str, compaction: Compaction | None) -> None:
-        """A turn's request was made."""
-        self._asked = {turn_id: compaction.seq if compaction else 0}
+    def asked(self, turn_id: str, compaction: Compaction | None, due: Due | None) -> None:
+        """A turn's request was made. One that took along what somebody wished for has not told what is due."""
+        if due is None or due.gate != RESTORED:
+            self._asked = {turn_id: compaction.seq if compaction else 0}
 
-    def turn_ended(self, turn_id: str, reason: EndReason) -> None:
-        """A turn is over; one that was not answered has told the model nothing."""
-        self._changed = True
+    def turn_ended(self, turn_id: str, reason: EndReason, worked: bool) -> None:
+        """A turn is over, in which tools may have worked; one that was not answered has told the model nothing."""
+        self._unkept += LEAST_TURNS if worked else 1
         if turn_id in self._asked and reason in ANSWERED:
             self._resumed = False
             self._told = max(self._told, self._asked[turn_id])
@@ -103,14 +109,15 @@ class Continuity:
         """Keep a snapshot of now, unless nothing has happened since the last one; a failure harms nobody."""
         try:
             async with self._taking:
-                self._changed = False
+                unkept = self._unkept
                 await self._take(reason)
+                self._unkept -= unkept
         except Failure as failure:
             logger.info("no snapshot", extra={"error": failure.message})
 
     async def leave(self, reason: Reason) -> None:
         """The session ends here: keep what it has come to, if that does not take long."""
-        if self._changed:
+        if self._unkept >= LEAST_TURNS:
             with anyio.move_on_after(LEAVE_S):
                 await self.keep(reason)
 

@@ -53,6 +53,8 @@ class RunningTurn:
         self.usage = Usage()
         self.done = anyio.Event()
         self.end_seq: int | None = None
+        self.worked = False
+        """Whether a tool was called."""
         self.ending = False
         self._told = anyio.Event()
         self._failure: Failure | None = None
@@ -117,6 +119,7 @@ class RunningTurn:
         await self._grow("thought", text)
 
     async def tool_started(self, call: ToolCall, title: str, kind: str) -> None:
+        self.worked = True
         await self._close_open("completed")
         item = Item(
             id=new_id("i"),

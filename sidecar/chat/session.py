@@ -317,7 +317,7 @@ class Session(LeasedChat):
             await self._yield_to_new_owner(turn)
             return
         turn.end_seq = stored[-2].seq
-        self.continuity.turn_ended(turn.id, reason)
+        self.continuity.turn_ended(turn.id, reason, turn.worked)
         self.chat = msgspec.structs.replace(
             self.chat,
             state="idle",

@@ -56,7 +56,8 @@ class Restored(msgspec.Struct, frozen=True):
 
 
 async def listed(session: Session) -> list[Drawn]:
-    """Those of now, then the kept ones, the newest first."""
+    """Those of now, then the kept ones, the newest first; one that is due is taken before."""
+    await session.continuity.after_turn()
     measure = await _measure(session)
     rows = await session.store.snapshots.listed(session.chat.id)
     return [*await _of_now(session, measure), *(_kept(session, row, measure) for row in rows)]

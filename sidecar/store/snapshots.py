@@ -100,11 +100,14 @@ def turns_since(db: Connection, chat: int) -> int:
 
 
 def put(db: Connection, chat: int, epoch: str, row: SnapshotRow, most: int) -> None:
-    """Keep a snapshot, and of all the newest `most`. A chat that was purged meanwhile, or made again, gets none."""
-    alive = db.execute(
-        "SELECT 1 FROM chats WHERE id = ? AND epoch = ? AND deleted = 0", (chat, epoch)
+    """Keep a snapshot, and of all the newest `most`. A chat that was purged meanwhile, or made again, gets none, and a
+    turn no second one: another process may have been faster."""
+    wanted = db.execute(
+        "SELECT 1 FROM chats WHERE id = ?1 AND epoch = ?2 AND deleted = 0"
+        " AND NOT EXISTS (SELECT 1 FROM snapshots WHERE chat = ?1 AND turn = ?3)",
+        (chat, epoch, row.turn),
     ).fetchone()
-    if not alive:
+    if not wanted:
         return
     db.execute(
         "INSERT INTO snapshots (chat, ordinal, id, turn, reason, ts, course) VALUES"

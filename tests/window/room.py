@@ -72,6 +72,10 @@ class Room:
     def restart(self) -> None:
         """Kill the sidecar without a warning, and go on with the chat in a new one."""
         self.sidecar.kill()
+        self.start()
+
+    def start(self) -> None:
+        """Go on with the chat in a new sidecar."""
         self.sidecar = self._start()
         self.sidecar.call("chat/open", chatId="c", projectPath=str(self.project))
 

@@ -30,6 +30,10 @@ MAX_DEED_BYTES = 240
 MAX_OUTPUT = 2_000
 """Bytes of the newest prompt and of a deed; characters of an answer or a refusal that are read."""
 
+MAX_PARTS = 6
+MAX_PART_BYTES = 80
+"""Words of a command by which it is known again, and bytes of each."""
+
 _STOPPED = {"interrupted": "interrupted", "cancelled": "cancelled by the user", "failed": "failed"}
 
 
@@ -134,7 +138,7 @@ class _Notes:
                 done = git.committed(_output(item)) if words[1] == "commit" else None
                 spelled = " ".join(words)
                 text = _short(f"{spelled} → {done}" if done else spelled)
-                parts = [one_line(word, MAX_DEED_BYTES) for word in words[:8]]
+                parts = [one_line(word, MAX_PART_BYTES) for word in words[:MAX_PARTS]]
                 _put(self._git, Deed(key=f"{spelled} {done or ''}", text=text, turn_id=turn, parts=parts))
 
 
