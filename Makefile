@@ -1,6 +1,6 @@
 # `make help` lists what there is. Everything runs in .venv, which is set up when requirements or pyproject change.
 .POSIX:
-.PHONY: help setup test faults check format chat bench generate lock clean
+.PHONY: help setup test faults crash check format chat bench generate lock clean
 
 PYTHON ?= python3
 BIN = .venv/bin
@@ -28,6 +28,9 @@ test: $(STAMP) ## run the tests
 
 faults: $(STAMP) ## every system call of a turn fails or kills; disks without room (needs strace, and root for mounts)
 	SIDECAR_FAULT_POINTS=1000000 SIDECAR_DAMAGE_PLACES=500 $(BIN)/python -m pytest -n0 -rs -s tests/faults
+
+crash: $(STAMP) ## N kills at random points of random work, three sidecars on one database
+	SIDECAR_CRASH_KILLS=$(or $(N),5000) $(BIN)/python -m pytest -n0 -s tests/crash
 
 check: $(STAMP) ## formatter, linter, strict types, import contracts
 	$(BIN)/ruff format --check .

@@ -16,6 +16,10 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
 def check(options: Namespace) -> int:
+    if options.repair:
+        from .keeping import repair
+
+        repair(options)
     path = None if options.report is None else str(Path(options.report).expanduser().absolute())
     found, report = run(options, lambda app: _ask(app, path))
     console = Console(soft_wrap=True, highlight=False)

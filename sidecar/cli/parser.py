@@ -65,6 +65,13 @@ examples:
   sidecar purge --all
 """
 
+_BACKUP_EXAMPLES = """\
+examples:
+  sidecar backup chats-2026-11.db
+  sidecar verify chats-2026-11.db
+  sidecar restore chats-2026-11.db
+"""
+
 _CONFIG_EXAMPLES = """\
 examples:
   sidecar config
@@ -114,6 +121,9 @@ def build_parser() -> ArgumentParser:
         _providers,
         _models,
         _doctor,
+        _backup,
+        _restore,
+        _verify,
         _fake_provider,
         _schema,
         _serve,
@@ -293,6 +303,40 @@ def _doctor(commands: Any) -> None:
         commands, "doctor", "doctor:check", "check the installation; exit code 1 when something fails"
     )
     parser.add_argument("--report", metavar="FILE", help="also write a zip for a bug report")
+    parser.add_argument(
+        "--repair",
+        action="store_true",
+        help="save what can be read of a damaged database, which is kept beside it; end every sidecar first",
+    )
+    _add_common(parser)
+
+
+def _backup(commands: Any) -> None:
+    help = "write the whole database to a file while it is in use"
+    parser = _add(commands, "backup", "keeping:backup", help, epilog=_BACKUP_EXAMPLES)
+    parser.add_argument("file", metavar="FILE", help="a file that is not there yet")
+    _add_common(parser)
+
+
+def _restore(commands: Any) -> None:
+    help = "put a backup in the place of the database, which is kept beside it"
+    more = (
+        "Refuses while a sidecar has the database open, and when the backup is damaged or of a newer sidecar."
+    )
+    description = f"{help[0].upper()}{help[1:]}. {more}"
+    parser = _add(
+        commands, "restore", "keeping:restore", help, description=description, epilog=_BACKUP_EXAMPLES
+    )
+    parser.add_argument("file", metavar="FILE", help="what `sidecar backup` wrote")
+    _add_common(parser)
+
+
+def _verify(commands: Any) -> None:
+    help = "look the database through; exit code 1 when something is wrong"
+    more = "Checksums of events and messages, dense seqs, blobs by their hash, full-text indexes, SQLite's own check."
+    description = f"{help[0].upper()}{help[1:]}. {more} Works while it is in use, and changes nothing."
+    parser = _add(commands, "verify", "keeping:verify", help, description=description)
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a backup to look through instead")
     _add_common(parser)
 
 
