@@ -14,11 +14,12 @@ import anyio.to_thread
 import msgspec
 
 from ..context import budget as budgets
-from ..context.assembly import LAST_TURNS, MESSAGE_TOKENS, Assembly, Materials, assemble
-from ..context.assembly import Block as Row
+from ..context.assembly import LAST_TURNS, MESSAGE_TOKENS, assemble
 from ..context.budget import Budget, Caps, Wanted
 from ..context.fences import stub
 from ..context.gates import Switches
+from ..context.materials import Assembly, Materials
+from ..context.materials import Block as Row
 from ..context.tokens.counting import load
 from ..model.chats import Chat
 from ..model.content import Block, Kept, Turn

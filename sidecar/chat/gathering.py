@@ -13,10 +13,11 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from ..context.assembly import BUDGET_ALLOWS, Material
+from ..context.assembly import BUDGET_ALLOWS
 from ..context.excerpts import excerpt
 from ..context.fences import fenced
 from ..context.gates import Gates, Scene, Switches, decide, opens
+from ..context.materials import Material
 from ..model.content import Turn
 from ..model.failures import Failure, Refused
 from ..model.files import OpenFile, Patch

@@ -6,32 +6,27 @@ say. What the project adds comes from `gathering`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import msgspec
 
-from ..context.assembly import Found, Material, Materials, Past, Resuming, Retrieve
 from ..context.budget import Budget, Caps
 from ..context.fences import fenced
 from ..context.gates import uncovered
+from ..context.materials import Material, Materials, Past, Resuming, Retrieve, Shelf
 from ..model.chats import Chat
 from ..model.content import Block, Kept, Turn
-from ..model.failures import StorageFailed
-from ..model.recall import Pool
 from ..providers.base import Provider, ToolSpec
 from ..store.compactions import Compaction
 from ..store.store import Store
+from . import recalling
 from .continuity import RESTORED, RESUMED, SNAPSHOT, Due
 from .copies import GATHERED, Copy, copies, gathered_text, without_files
 from .desk import Desk
 from .gathering import Gathered
 from .measuring import Measure
 from .messages import as_sent, attachment_text, plain, shortened
-
-logger = logging.getLogger(__name__)
 
 UNCOVERED_SHARE = 0.1
 """A prompt of whose telling words a tenth is nowhere in what is sent asks for something from before. Asked only of a
@@ -144,7 +139,8 @@ class Collecting:
         needs_past = history.more or whole > budget.total // 2
         excluded = {*(self._asked.config.get("exclude") or ()), *(self._asked.context.get("exclude") or ())}
         may_look_back = gathered.gates.retrieval_points_back != "never" and "retrieval" not in excluded
-        retrieve = await self._recall(measure) if needs_past and may_look_back else None
+        retrieve = await self._past_turns() if needs_past and may_look_back else None
+        shelf = await self._shelf(gathered, caps.retrieval) if may_look_back else None
         included = set(self._asked.context.get("include") or ())
 
         def switched(material: Material) -> Material:
@@ -169,6 +165,7 @@ class Collecting:
             diffs=[switched(material) for material in gathered.diffs],
             git_diff=gathered.git_diff and switched(gathered.git_diff),
             retrieve=retrieve,
+            shelf=shelf,
             resuming=await self._resuming(due, needs_past, excluded),
             retrieval_gate=lambda sent: self._retrieval_gate(gathered, sent),
         )
@@ -292,6 +289,19 @@ class Collecting:
 
         return Past(turn.id, measure.messages(messages), text, cut)
 
+    async def _past_turns(self) -> Retrieve:
+        return await recalling.past(
+            self._store, self._chat, self._asked.text, self._asked.turn_id, self._measure
+        )
+
+    async def _shelf(self, gathered: Gathered, room: int) -> Shelf | None:
+        points_back = gathered.gates.retrieval_points_back is not None
+        if gathered.gates.aside and not points_back:
+            return None
+        return await recalling.shelf(
+            self._desk, self._asked.text, self._measure, room, points_back=points_back
+        )
+
     def _retrieval_gate(self, gathered: Gathered, sent: Sequence[str]) -> str | None:
         gate = gathered.gates.retrieval_points_back
         if gate:
@@ -300,37 +310,6 @@ class Collecting:
             return None
         share, _ = uncovered(self._asked.text, sent)
         return "uncovered-terms" if share >= UNCOVERED_SHARE else None
-
-    async def _recall(self, measure: Measure) -> Retrieve:
-        """How older turns come back: what the prompt's words find in the chat's past, packed into some room."""
-        from ..context.retrieval import Scored, packed, ranked, rendered, terms_of
-
-        prompt = self._asked.text
-        try:
-            pool = await self._store.recall(self._chat.id, terms_of(prompt))
-        except StorageFailed as failure:  # a search that fails must not fail the chat
-            logger.warning("the chat's past cannot be searched", extra={"error": failure.message})
-            pool = Pool()
-
-        def spelled(text: str) -> str:
-            return fenced(self._secret, "retrieval", "earlier in this chat", text)
-
-        empty = measure.count(spelled(""))
-
-        @cache
-        def best() -> list[Scored]:
-            return ranked(prompt, pool, frozenset((self._asked.turn_id,)))
-
-        def retrieve(room: int, without: frozenset[str]) -> Found | None:
-            others = [one for one in best() if one.candidate.turn not in without]
-            snippets = packed(others, measure.count, room - empty)
-            if not snippets:
-                return None
-            text = spelled(rendered(snippets))
-            turns = tuple(snippet.turn for snippet in snippets)
-            return Found(text, measure.count(text), turns)
-
-        return retrieve
 
 
 def _wishes_text(wishes: Sequence[str]) -> str:

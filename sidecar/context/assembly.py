@@ -10,14 +10,11 @@ What comes in is text that somebody else has read, and counts; what goes out say
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
-
-import msgspec
+from collections.abc import Sequence
+from typing import Any
 
 from .budget import Budget, Caps
-
-Included = Literal["full", "truncated", "summary", "dropped"]
+from .materials import Assembly, Block, Count, Found, Included, Material, Materials, Past
 
 LAST_TURNS = 2
 """So many of the newest turns go before everything but the prompt: what was just said."""
@@ -41,6 +38,7 @@ MIN_CUT = 48
 """Tokens: a smaller piece of a turn or a file tells nothing."""
 
 FOUND = "earlier in this chat"
+KEPT = "kept tool output, files and pages"
 """What the block of retrieval is called."""
 
 BUDGET_ALLOWS = "budget-allows"
@@ -51,113 +49,6 @@ MESSAGE_TOKENS = 8
 
 TOOL_TOKENS = 1
 """What joins one tool to the next."""
-
-Count = Callable[[str], int]
-Cut = Callable[[str, int], str]
-"""The text cut to so many tokens, with a mark of what is left out; "" when nothing useful fits."""
-
-
-class Block(msgspec.Struct, frozen=True):
-    """A row of the manifest: what it is, how large, whether it is sent, and by which gate."""
-
-    id: str
-    kind: str
-    label: str
-    tokens: int
-    included: Included
-    gate: str
-    text: str = ""
-
-
-class Material(msgspec.Struct, frozen=True):
-    """A text that wants to be sent. `gate` is why it may, or, when `open` is false, why it may not."""
-
-    id: str
-    kind: str
-    label: str
-    text: str
-    gate: str
-    open: bool = True
-    cut: Cut | None = None
-    """How it is shortened when it does not fit; None: whole or not at all."""
-    extra: int = 0
-    """Tokens beside those of its text: images and the like."""
-
-
-class Past(msgspec.Struct, frozen=True):
-    """A turn of the chat: its texts as they would be sent, and what they cost."""
-
-    id: str
-    tokens: int
-    text: str
-    cut: Callable[[int], tuple[Any, int, str] | None] | None = None
-    """The turn shortened to so many tokens: as it is sent then, its tokens and its text; None when it cannot be."""
-
-
-class Found(msgspec.Struct, frozen=True):
-    """What retrieval brings within some room."""
-
-    text: str
-    tokens: int
-    turns: tuple[str, ...]
-
-
-Retrieve = Callable[[int, frozenset[str]], Found | None]
-"""What the past has to say within so many tokens, without the turns that are sent anyway."""
-
-
-class Resuming(msgspec.Struct, frozen=True):
-    """A snapshot of what the session has come to, for a model that may have lost sight of it. It is drawn last, of what
-    nothing else that is sent tells."""
-
-    id: str
-    label: str
-    gate: str
-    draw: Callable[[Sequence[str], int], str]
-    """What these texts lack, within so many tokens; "" when they lack nothing."""
-    unless_whole: bool = False
-    """Not needed when the whole chat is sent."""
-    open: bool = True
-
-
-class Materials(msgspec.Struct, frozen=True):
-    """Everything that could be sent. `turns` are in the chat's order; `more_turns` says that there are older ones."""
-
-    fixed: Sequence[Material]
-    """System and rules; never cut."""
-    prompt: Material
-    attachments: Material | None = None
-    """What is sent with the prompt, in its message; never cut."""
-    tools: Sequence[Material] = ()
-    """A tool each, the most needed first; `label` is its name."""
-    turns: Sequence[Past] = ()
-    more_turns: bool = False
-    pinned: Sequence[Material] = ()
-    summary: Material | None = None
-    gathered: Material | None = None
-    """Files as of the last compaction: they stand with the summary."""
-    files: Sequence[Material] = ()
-    patch_summary: Material | None = None
-    diffs: Sequence[Material] = ()
-    git_diff: Material | None = None
-    retrieve: Retrieve | None = None
-    resuming: Resuming | None = None
-    retrieval_gate: Callable[[Sequence[str]], str | None] | None = None
-    """Names the gate that lets retrieval in, given the texts that are sent; None keeps it out."""
-
-
-class Assembly(msgspec.Struct, frozen=True):
-    """What is sent: the manifest's blocks, which turns, those that are cut and how, and what was found."""
-
-    blocks: list[Block]
-    used: int
-    turns: list[str]
-    cut_turns: dict[str, Any]
-    found: Found | None
-    tools: frozenset[str] = frozenset()
-    """The names of those that are sent."""
-    needed: int = 0
-    """More than the budget when system, rules and prompt alone do not fit: then nothing is sent."""
 
 
 def assemble(materials: Materials, budget: Budget, caps: Caps, count: Count) -> Assembly:
@@ -304,11 +195,13 @@ class _Assembler:
             for turn in turns:
                 self._take(turn.tokens, turn.text)
             self._skip_retrieval("all-there")
+            self._shelf(self._caps.retrieval + self._spare)
             return turns, [], None
         cap = min(self._room, self._caps.retrieval + self._spare)
         if self._total <= SMALL_BUDGET:
             cap = self._room
         beside = [] if cut else self._newest(turns, self._room - cap)
+        cap -= self._shelf(cap // 2, beside)
         gate = self._retrieval_gate(beside)
         found = self._found(cap, [*beside, *last]) if gate else None
         cut = cut and self._regrown(cut)
@@ -320,6 +213,21 @@ class _Assembler:
         next_one = rest[-1] if rest and rest[-1].id not in _turns(found) else None
         also_cut = self._cut_turn(next_one, self._room) if next_one else None
         return older, [one for one in (also_cut, cut) if one], found
+
+    def _shelf(self, room: int, beside: Sequence[Past] = ()) -> int:
+        """What the index has of what the prompt asks for; the tokens that it takes."""
+        if not self._m.shelf or not self._m.retrieval_gate:
+            return 0
+        sent = [*self._sent, *(turn.text for turn in beside)]
+        gate = self._m.retrieval_gate(sent)
+        found = self._m.shelf(min(room, self._room) - MESSAGE_TOKENS, sent) if gate else None
+        if not gate or not found or found.tokens > self._room:
+            reason = "nothing-found" if gate else "covered"
+            self._blocks.append(Block("kept", "retrieval", KEPT, 0, "dropped", reason))
+            return 0
+        self._blocks.append(Block("kept", "retrieval", KEPT, found.tokens, "full", gate, found.text))
+        self._take(found.tokens, found.text)
+        return found.tokens
 
     def _retrieval_gate(self, beside: list[Past]) -> str | None:
         """The gate that opens over all that is sent."""

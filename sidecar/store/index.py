@@ -39,6 +39,15 @@ class IndexStore:
         """Whether a text of the scope is not wholly indexed."""
         return await self._db.read(lambda db: index_rows.is_waiting(db, chat, project))
 
+    async def has_any(self, chat: int, project: str | None) -> bool:
+        """Whether a text of the chat, or a file of its project, is kept."""
+        query = (
+            "SELECT EXISTS (SELECT 1 FROM index_owners o JOIN index_sources s ON s.owner = o.id"
+            " WHERE ifnull(o.chat, -1) = ?1) OR EXISTS (SELECT 1 FROM index_owners o JOIN index_sources s"
+            " ON s.owner = o.id WHERE o.project = ?2 AND s.kind = 'file')"
+        )
+        return await self._db.read(lambda db: bool(db.execute(query, (chat, project)).fetchone()[0]))
+
     async def is_pending(self, key: str) -> bool:
         query = "SELECT pending FROM index_sources WHERE key = ?"
         return await self._db.read(lambda db: bool((db.execute(query, (key,)).fetchone() or (0,))[0]))

@@ -8,18 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sidecar.context import assembly
-from sidecar.context.assembly import MESSAGE_TOKENS, Found, Material, Materials, Past
+from sidecar.context.assembly import MESSAGE_TOKENS
 from sidecar.context.budget import ASSUMED_WINDOW, TOOLS_SHARE, Budget, Wanted, budget, caps
+from sidecar.context.materials import Count, Cut, Found, Material, Materials, Past
 
 TEXTS = st.text(max_size=400)
 COUNTS = st.sampled_from([3, 4])
 
 
-def counter(width: int) -> assembly.Count:
+def counter(width: int) -> Count:
     return lambda text: -(-len(text.encode(errors="replace")) // width)
 
 
-def head(width: int) -> assembly.Cut:
+def head(width: int) -> Cut:
     return lambda text, room: text.encode(errors="replace")[: room * width].decode(errors="ignore")
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from sidecar.context import assembly
-from sidecar.context.assembly import MESSAGE_TOKENS, Found, Material, Materials, Past
+from sidecar.context.assembly import MESSAGE_TOKENS
 from sidecar.context.budget import Wanted, budget, caps
 from sidecar.context.excerpts import excerpt
 from sidecar.context.fences import fenced
+from sidecar.context.materials import Found, Material, Materials, Past
 from sidecar.context.tokens import encodings
 from sidecar.context.tokens.counting import Counter
 from sidecar.context.tokens.families import Family

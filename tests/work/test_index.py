@@ -213,3 +213,33 @@ def test_an_index_that_is_off_keeps_nothing_and_harms_no_chat(bench: Workbench) 
     assert "source" not in run["output"]
     assert "search_context" not in [tool["name"] for tool in sidecar.call("tools/list", chatId="c")["items"]]
     assert sidecar.refused("index/search", chatId="c", queries=["x"]).data["name"] == "precondition_failed"
+
+
+def kept_block(sidecar: Sidecar, text: str, **more: Any) -> Json:
+    manifest = sidecar.call("chat/context", **{"chatId": "c", "text": text, "includeText": True, **more})
+    return next((block for block in manifest["blocks"] if block["id"] == "kept"), {"included": "absent"})
+
+
+def test_what_a_prompt_asks_for_comes_back_out_of_the_index(bench: Workbench) -> None:
+    lines = LOG.splitlines()
+    (bench.project / "day.log").write_text("\n".join([*lines, "ERROR loom 7: the red thread broke", *lines]))
+    sidecar = bench.start([call("run_command", command="cat day.log"), "done"])
+    sidecar.run("go", chatId="c")
+    block = kept_block(sidecar, "Which loom had the broken thread?")
+
+    assert (block["included"], block["gate"]) == ("full", "uncovered-terms")
+    assert "ERROR loom 7: the red thread broke" in block["text"]
+    assert kept_block(sidecar, "Thank you very much!")["included"] == "absent"
+    assert kept_block(sidecar, "Which loom broke?", context={"retrieval": "never"})["included"] == "absent"
+    sidecar.call("chat/open", chatId="other", projectPath=str(bench.project))
+    assert "red thread" not in str(kept_block(sidecar, "Which loom had the broken thread?", chatId="other"))
+
+
+def test_an_indexed_file_comes_by_the_name_of_its_definition(bench: Workbench) -> None:
+    (bench.project / "src" / "loom.py").write_text(
+        "import os\n\n\ndef weave_cloth(thread):\n    return thread * 7\n"
+    )
+    sidecar = bench.start(["unused"])
+    sidecar.call("index/add", chatId="c", path="src")
+    block = kept_block(sidecar, "What does weave_cloth return?")
+    assert "return thread * 7" in block["text"]
