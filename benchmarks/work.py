@@ -39,6 +39,9 @@ EDITED_LINES = 400
 FOLDERS, FILES_EACH = 100, 100
 """Ten thousand files of some 2 KB; one in a hundred has the word that is looked for."""
 
+RUNS_OF_CODE = 20
+"""Programs in one turn: each takes as long as an interpreter needs to start."""
+
 PATCHES = 2000
 CALLS_A_TURN = 100
 READS = 20
@@ -66,6 +69,7 @@ ROWS = [
     Row("glob", "`glob` in 10,000 files", "`rg --files`, or `find`"),
     Row("grep", "`grep` in 10,000 files", "`rg`, or `grep -r`"),
     Row("grep-without", "`grep` without ripgrep", "`grep -r`"),
+    Row("code", "a step with `run_code`, `print(1)` in Python", "`run_command` with the same"),
     Row("list", "`patches/list` of 2,000", "`chat/list`"),
     Row("show", "`patches/show` of one in 2,000", "`chat/list`"),
 ]
@@ -200,6 +204,24 @@ def searches(folder: Path, runs: int, measured: Measured) -> None:
         without.stop()
 
 
+def code(folder: Path, runs: int, measured: Measured) -> None:
+    """The same programs by either tool, one after the other; the first round only warms up."""
+    project = folder / "project"
+    project.mkdir(parents=True)
+    client = Client(folder / "home", project, _code_replies())
+    try:
+        for run in range(runs + 1):
+            machine.wait_until_quiet()
+            samples = {}
+            for name in ("by command", "by code"):
+                samples[name] = client.turn(name) / RUNS_OF_CODE
+                client.done(RUNS_OF_CODE)
+            if run:
+                measured.add("code", samples["by code"], samples["by command"])
+    finally:
+        client.stop()
+
+
 def ledger(folder: Path, runs: int, measured: Measured) -> None:
     """Two thousand changes made by the model, a hundred a turn; then the list is read again and again."""
     project = folder / "project"
@@ -225,7 +247,7 @@ def ledger(folder: Path, runs: int, measured: Measured) -> None:
         client.stop()
 
 
-EXPERIMENTS = {"steps": steps, "searches": searches, "ledger": ledger}
+EXPERIMENTS = {"steps": steps, "searches": searches, "code": code, "ledger": ledger}
 
 
 def table(measured: Measured) -> str:
@@ -276,6 +298,17 @@ def _step_replies() -> list[Json]:
         {"match": "look", "steps": [*look, end]},
         {"match": "edit", "steps": [_call("read_file", path="edited.txt"), *edit, end]},
         {"match": "write", "steps": [*write, end]},
+    ]
+
+
+def _code_replies() -> list[Json]:
+    numbers = range(RUNS_OF_CODE)
+    ours = [_call("run_code", language="python", code=f"print({number})") for number in numbers]
+    plain = [_call("run_command", command=f'python3 -c "print({number})"') for number in numbers]
+    end = {"text": "done"}
+    return [
+        {"match": "by code", "steps": [*ours, end]},
+        {"match": "by command", "steps": [*plain, end]},
     ]
 
 

@@ -251,6 +251,7 @@ def _request(case: _Case) -> dict[str, Any]:
         "changes": list(case.changes),
         "options": options,
         **({"folder": subject.folder} if subject.folder is not None else {}),
+        **({"language": subject.language} if subject.language is not None else {}),
         **({"rewritten": item.rewritten} if item.rewritten else {}),
         **({"hook": ground.hook.hook} if ground.hook and decision.by == "hook" else {}),
         **expires,

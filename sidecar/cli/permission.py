@@ -184,6 +184,8 @@ def _matter(request: PermissionRequest) -> list[Text]:
     lines = exact(request.subject).split("\n")
     if request.kind != "run":
         return [Text(line) for line in lines]
+    if request.language is not None:
+        return [Text(lines[0], "dim"), *(Text(line, "bold") for line in lines[1:])]
     return [Text(f"{'$' if number == 0 else ' '} {line}", "bold") for number, line in enumerate(lines)]
 
 

@@ -55,12 +55,14 @@ class Runtime(msgspec.Struct, frozen=True):
     environ: Mapping[str, str] = {}
     node_modules: bool = False
     """Whether the project's packages are looked for beside the code."""
+    modules: bool = True
+    """Whether it takes a module that is named as one."""
 
     def file(self, code: str) -> str:
         """The name of the file that holds the code."""
-        if self.suffix == ".js":
-            return "main.mjs" if MODULE_LINE.search(code) else "main.cjs"
-        return f"main{self.suffix}"
+        if self.node_modules and self.modules and MODULE_LINE.search(code):
+            return f"main.m{self.suffix[1:]}"
+        return "main.cjs" if self.language == "javascript" else f"main{self.suffix}"
 
     def text(self, code: str) -> str:
         """What that file holds."""
@@ -75,10 +77,19 @@ class _Way(msgspec.Struct, frozen=True):
     build: tuple[str, ...] = ()
     environ: Mapping[str, str] = {}
     works: Callable[[str], bool] = lambda program: True
+    modules: bool = True
 
 
 _DENO = _Way("deno", ("{program}", "run", "--allow-all", "{file}"), environ={"DENO_DIR": "{scratch}/deno"})
 _BUN = _Way("bun", ("{program}", "run", "{file}"))
+_TS_NODE = _Way(
+    "ts-node",
+    (
+        *("{program}", "--transpile-only", "--skip-project"),
+        *("--compilerOptions", '{"module":"commonjs","esModuleInterop":true}', "{file}"),
+    ),
+    modules=False,
+)
 _PYTHON = {"PYTHONPATH": "{project}", "PYTHONUNBUFFERED": "1"}
 
 _WAYS: dict[str, tuple[str, tuple[_Way, ...]]] = {
@@ -91,7 +102,7 @@ _WAYS: dict[str, tuple[str, tuple[_Way, ...]]] = {
             _DENO,
             _BUN,
             _Way("tsx"),
-            _Way("ts-node"),
+            _TS_NODE,
         ),
     ),
     "shell": (".sh", (_Way("bash"), _Way("sh"))),
@@ -150,7 +161,7 @@ def _found(language: str, path: str) -> Runtime | None:
             for words in (way.run, way.build)
         )
         node_modules = language in ("javascript", "typescript")
-        return Runtime(language, program, run, suffix, build, way.environ, node_modules)
+        return Runtime(language, program, run, suffix, build, way.environ, node_modules, way.modules)
     return None
 
 

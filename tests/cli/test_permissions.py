@@ -61,6 +61,22 @@ def test_an_edit_is_shown_as_a_diff_in_colours_and_done_after_yes(project: Shell
     assert (project.folder / "add.py").read_text() == "def add(a, b):\n    return a + b\n"
 
 
+def test_code_is_shown_line_by_line_under_its_language(project: Shell) -> None:
+    project.play(
+        [call("run_code", language="python", code="for n in range(3):\n    print('n is', n)"), "Over."]
+    )
+    with project.terminal("chat", "--mode", "ask") as screen:
+        shown = ask(screen)
+        assert "  run_code:python" in shown
+        assert "  for n in range(3):" in shown
+        assert "      print('n is', n)" in shown
+        screen.wait_for(ASKED)
+        screen.type("y")
+        screen.wait_for("n is 2")
+        screen.wait_for("Over.")
+        leave(screen)
+
+
 def test_a_command_is_shown_with_its_folder_and_its_output_and_exit_code_after_yes(project: Shell) -> None:
     project.play([call("run_command", command="seq 1 30; exit 3", cwd="sub"), "Over."])
     with project.terminal("chat", "--mode", "ask") as screen:

@@ -120,13 +120,12 @@ BOMB = {
 """Some sixty processes each, which is all that a busy machine should be asked for."""
 
 
-@pytest.mark.parametrize("mode", ["require", "off"])
-@pytest.mark.parametrize("language", BOMB)
+@pytest.mark.parametrize(("language", "mode"), [*((name, "require") for name in BOMB), ("shell", "off")])
 async def test_a_bomb_of_forks_ends_with_its_time(place: Place, language: str, mode: Mode) -> None:
     token = new_token()
     try:
-        outcome = await place.run(language, BOMB[language].replace("TOKEN", token), mode, timeout_ms=1500)
-        assert outcome.text.startswith("[killed: the time limit of 1.5 s was over")
+        outcome = await place.run(language, BOMB[language].replace("TOKEN", token), mode, timeout_ms=1000)
+        assert outcome.text.startswith("[killed: the time limit of 1 s was over")
         assert mentions(token) == set()
     finally:
         clear(token)

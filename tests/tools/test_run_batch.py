@@ -53,10 +53,10 @@ async def test_they_run_side_by_side(hands: OpenHands) -> None:
 
 
 async def test_no_more_than_asked_for_run_at_once(hands: OpenHands) -> None:
-    step = "mkdir running || echo two at once; sleep 0.05; rmdir running"
-    outcome = await ran(hands, *((str(n), step) for n in range(4)), concurrency=1)
+    step = "mkdir running || echo two at once; sleep {}; rmdir running"
+    outcome = await ran(hands, *((str(n), step.format(0.05)) for n in range(4)), concurrency=1)
     assert "two at once" not in outcome.text
-    crowd = await ran(hands, *((str(n), step) for n in range(4)), concurrency=4)
+    crowd = await ran(hands, *((str(n), step.format(1)) for n in range(4)), concurrency=4)
     assert "two at once" in crowd.text
 
 

@@ -110,7 +110,8 @@ def test_a_person_is_shown_the_whole_code(bench: Workbench) -> None:
     ended = sidecar.run("go", chatId="c")
 
     asked = sidecar.wait_asked("permission/request")["params"]
-    assert (asked["kind"], asked["subject"], asked["folder"]) == ("run", f"run_code:python\n{text}", ".")
+    assert (asked["kind"], asked["language"], asked["folder"]) == ("run", "python", ".")
+    assert asked["subject"] == f"run_code:python\n{text}"
     assert outputs(sidecar, ended["sessionId"])[0].startswith("first\nlast\n")
 
 

@@ -61,13 +61,16 @@ class PermissionRequest(ChatRef, kw_only=True, frozen=True):
     title: str
     """A line to show."""
     subject: str
-    """The path, command line, address or tool that it is about."""
+    """The path, command line, address or tool that it is about. Code is shown whole, under the line
+    `run_code:LANGUAGE`; several commands one after the other, each under the line `# LABEL`."""
     changes: list[FileChange]
     """What would be changed, with the diff."""
     options: list[PermissionOption]
     """The answers to offer, in order."""
     folder: str | None = None
     """Where a command would run, relative to the project."""
+    language: str | None = None
+    """What the subject is written in when it is code; absent for a command line."""
     reason: str | None = None
     """Why it asks, such as a protected name or a command that was not understood."""
     expires_at: int | None = None
