@@ -173,7 +173,7 @@ class CallHands:
             folders=config.get("extraFolders") or (),
             file_rules=settings.rules,
             expiry_s=settings.expiry_s,
-            hook=self._hook,
+            hook=self._hook_for(need),
         )
         permits = Permits(self._shop.store, self._shop.app, self._shop.requests)
         verdicts = await permits.leave(ground, self._turn, self._item, need, self._changes)
@@ -185,6 +185,11 @@ class CallHands:
             return Verdict(True, "\n".join(dict.fromkeys(filter(None, (one.words for one in allowed)))))
         words = "\n".join(dict.fromkeys(self._refused.values()))
         return Verdict(False, words, next((one.denial for one in verdicts if not one.allowed), None))
+
+    def _hook_for(self, need: Need) -> HookWord | None:
+        """What a hook said of the call. It has not seen where an address redirects to, so it allows nothing there."""
+        unseen = need.after is not None and self._hook is not None and self._hook.effect == "allow"
+        return None if unseen else self._hook
 
     async def carry_out(self, edits: Sequence[Edit]) -> None:
         """Journal what is about to be written, write it, and enter it into the ledger."""

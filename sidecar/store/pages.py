@@ -66,12 +66,6 @@ def figures(db: Connection) -> PageFigures:
     return PageFigures(pages, size, **dict(db.execute("SELECT name, count FROM page_counts").fetchall()))
 
 
-def uses(db: Connection, key: str) -> int:
-    """How often a kept page was asked for again."""
-    row = db.execute("SELECT hits FROM pages WHERE key = ?", (key,)).fetchone()
-    return int(row[0]) if row else 0
-
-
 def _make_room(db: Connection, spared: str, max_bytes: int) -> None:
     (total,) = db.execute("SELECT coalesce(sum(bytes), 0) FROM pages").fetchone()
     if total <= max_bytes:

@@ -375,9 +375,6 @@ class Store(KeptDatabase):
         """Empty the cache of fetched pages, its figures included; how many there were."""
         return await self._db.write(pages.clear)
 
-    async def web_uses(self, key: str) -> int:
-        return await self._db.read(lambda db: pages.uses(db, key))
-
     async def web_figures(self) -> PageFigures:
         """What the cache of fetched pages holds, and how it served."""
         return await self._db.read(pages.figures)

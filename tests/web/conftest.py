@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
@@ -11,13 +11,6 @@ from sidecar.model.chats import ProcessIdentity
 from sidecar.store import Store
 from tests.models.network import Authority
 from tests.web.internet import Internet, connected
-from tests.web.server import Site, serving
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with serving(Site()) as site:
-        yield site
 
 
 @pytest.fixture(scope="session")

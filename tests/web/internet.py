@@ -12,7 +12,6 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import anyio
-from anyio.abc import ByteStream
 
 from sidecar.model.pages import FetchSettings
 from sidecar.store import Store
@@ -22,25 +21,21 @@ from sidecar.tools.web.addresses import Refused
 from sidecar.tools.web.pages import Web
 from sidecar.tools.web.reaching import Gone, Limits, Reach
 from sidecar.workspace.paths import Workspace
-from tests.models.network import listening, pass_on
+from tests.models.network import listening
 from tests.tools.hands import OpenHands
-from tests.web.server import GONE, Site
+from tests.web.server import Site, Tunnel
 
 PUBLIC = "93.184.215.14"
 OTHER = "151.101.1.69"
 LIMITS = Limits(seconds=10, silence=5, connect=2)
 
-Answers = str | Sequence[str] | list[list[str]]
-"""The addresses of a name; a list of lists answers differently each time, and the last one for ever."""
-
 
 class Internet:
-    """`names` are resolved to their addresses; `tunnels` has what the proxy was asked for."""
+    """`names` has each name's answers, one after another, the last one for ever; `tunnels` what the proxy was asked."""
 
     def __init__(self, store: Store, folder: str, limits: Limits = LIMITS) -> None:
         self.names: dict[str, list[list[str]]] = {}
         self.resolved: list[str] = []
-        self.tunnels: list[str] = []
         self.site = Site()
         self.trap = Site()
         self.trap.put("/secret", "the keys of the house")
@@ -50,6 +45,7 @@ class Internet:
         self.web = Web(store, Reach(self.resolve, limits), lambda: self.now)
         self.hands = OpenHands(Workspace(folder))
         self.ports = {80: 0, 443: 0}
+        self.proxy = Tunnel(lambda port: self.ports.get(port) or self.ports[80])
         self.name("public.test", PUBLIC)
         self.name("other.test", OTHER)
         self.name("localhost", "127.0.0.1")
@@ -66,6 +62,10 @@ class Internet:
         if not answers:
             raise Gone(f"The name {host} cannot be resolved.")
         return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    @property
+    def tunnels(self) -> list[str]:
+        return self.proxy.seen
 
     @property
     def tool(self) -> FetchUrl:
@@ -92,22 +92,6 @@ class Internet:
             return isinstance(wrong.__cause__, Refused) and not self.trap.asked
         return False
 
-    async def tunnel(self, stream: ByteStream) -> None:
-        try:
-            data = b""
-            while b"\r\n\r\n" not in data:
-                data += await stream.receive()
-            method, target = data.decode("latin-1").split(" ", 2)[:2]
-            if method != "CONNECT":
-                self.tunnels.append(f"by name: {target}")
-                return
-            self.tunnels.append(target)
-            port = int(target.rpartition(":")[2])
-            await stream.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            await pass_on(stream, self.ports.get(port) or self.ports[80])
-        except GONE:
-            return
-
 
 @contextmanager
 def connected(
@@ -118,7 +102,7 @@ def connected(
         internet.site.port = internet.ports[80] = stack.enter_context(listening(internet.site.handle)).port
         internet.ports[443] = stack.enter_context(listening(internet.site.handle, tls)).port
         internet.trap.port = stack.enter_context(listening(internet.trap.handle)).port
-        proxy = stack.enter_context(listening(internet.tunnel))
+        proxy = stack.enter_context(listening(internet.proxy.handle))
         for name in ("http_proxy", "https_proxy"):
             setenv(name, f"http://127.0.0.1:{proxy.port}")
         setenv("no_proxy", "")

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 from anyio.abc import ByteStream
 
-from tests.models.network import listening
+from tests.models.network import listening, pass_on
 
 Handler = Callable[[ByteStream, "Asked"], Awaitable[None]]
 
@@ -63,6 +63,29 @@ class Site:
                 await stream.send(page)
             else:
                 await page(stream, asked)
+        except GONE:
+            return
+
+
+class Tunnel:
+    """A proxy whose tunnels end at the port that `ends` gives for a target's; `seen` has what it was asked for."""
+
+    def __init__(self, ends: Callable[[int], int]) -> None:
+        self._ends = ends
+        self.seen: list[str] = []
+
+    async def handle(self, stream: ByteStream) -> None:
+        try:
+            data = b""
+            while b"\r\n\r\n" not in data:
+                data += await stream.receive()
+            method, target = data.decode("latin-1").split(" ", 2)[:2]
+            if method != "CONNECT":
+                self.seen.append(f"by name: {target}")
+                return
+            self.seen.append(target)
+            await stream.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            await pass_on(stream, self._ends(int(target.rpartition(":")[2])))
         except GONE:
             return
 

@@ -46,6 +46,8 @@ def md(html: str) -> str:
         ("<table><tr><th>a<th>b<tr><td>1|2<td>3</table>", "| a | b |\n| --- | --- |\n| 1\\|2 | 3 |"),
         ("<table><thead><tr><td colspan=2>ab</thead><tr><td>1<td>2</table>", "| ab |  |\n| --- | --- |\n| 1 | 2 |"),
         ("<table><tr><td><p>a</p><p>b</p><td>c</table>", "a\n\nb\n\nc"),
+        ("<table><tr><th>a<th>b<tr><td><p>1</p><p>2</p><td>3</table>", "| a | b |\n| --- | --- |\n| 1 2 | 3 |"),
+        ("<table><tr><td><h2>a</h2><td>b<tr><td>c<td>d</table>", "## a\n\nb\n\nc\n\nd"),
         ("<table><tr><td><table><tr><td>in<td>ner</table><td>out</table>", "in\n\nner\n\nout"),
         ("<dl><dt>Word<dd>What it means.</dl>", "**Word**\n\n: What it means."),
         ("a<hr>b", "a\n\n---\n\nb"),
@@ -95,7 +97,25 @@ def test_of_a_page_with_many_articles_or_a_short_one_all_is_taken() -> None:
     assert "menu" in md("menu<main>short</main>")
 
 
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<head><title>x</title><body><p>y",
+        "<form><p>y</p><input></form>",
+        "<noscript>y</noscript>",
+        "<aside>y",
+    ],
+)
+def test_no_page_comes_out_empty_that_has_words(html: str) -> None:
+    assert md(html) == "y"
+
+
+def test_a_note_within_the_content_is_kept() -> None:
+    assert "Mind the sails." in md(f"<main><p>{LONG}</p><aside>Mind the sails.</aside><nav>next</nav></main>")
+
+
 def test_a_page_that_is_all_navigation_is_shown_as_it_is() -> None:
+    assert md(f"<nav><p>{LONG}</p></nav>menu") == f"{LONG.strip()}\n\nmenu"
     assert md("<nav><a href=/a>A</a> <p>Only this") == "[A](/a)\n\nOnly this"
 
 

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.hooks.bench import HookBench, specific
+from tests.models.network import listening
 from tests.support.sidecar import Sidecar
-from tests.web.server import Site, serving
+from tests.support.spawner import Spawner
+from tests.web.server import Site, Tunnel, serving
 from tests.work.workbench import Workbench, call, outputs, statuses, tools
 
 
@@ -168,6 +171,45 @@ def test_a_redirect_within_the_host_does_not_ask_but_a_rule_denies_it(bench: Wor
     assert "Denied: a rule denies fetch(" in second
     assert [request["params"]["subject"] for request in sidecar.asked] == [f"{site.url}/", f"{site.url}/side"]
     assert "/closed/door" not in site.paths
+
+
+def test_a_hook_that_allows_an_address_does_not_allow_where_it_redirects_to(
+    spawn: Spawner, site: Site
+) -> None:
+    bench = HookBench(spawn)
+    with serving(Site()) as other:
+        site.redirect("/", f"{other.url}/there")
+        configured(bench, f'[fetch]\nallow_private = ["localhost:{site.port}", "localhost:{other.port}"]\n')
+        bench.hook("PreToolUse", bench.saying(specific(permissionDecision="allow")), "WebFetch")
+        sidecar = bench.trusting([fetch(site, "/"), "done"], mode="ask")
+        sidecar.answering["permission/request"] = lambda params: {"decision": "deny_once"}
+        sidecar.run("go", chatId="c")
+
+        assert [request["params"]["subject"] for request in sidecar.asked] == [f"{other.url}/there"]
+        assert (site.paths, other.asked) == (["/"], [])
+
+
+def test_a_public_page_is_kept_for_all_chats_and_serves_when_the_network_is_gone(
+    bench: Workbench, site: Site
+) -> None:
+    """By its number, so that no resolver is needed, and through a proxy, which leads every address to the site."""
+    url = "http://93.184.215.14/news"
+    site.put("/news", "<p>the mill burns", cache_control="max-age=1")
+    tunnel = Tunnel(lambda port: site.port)
+    with listening(tunnel.handle) as proxy:
+        env = {"http_proxy": f"http://127.0.0.1:{proxy.port}", "no_proxy": ""}
+        first = bench.start([call("fetch_url", url=url), "done"], env=env)
+        assert first.run("go", chatId="c")["data"]["reason"] == "end_turn"
+        first.close_stdin()
+        first.wait()
+        assert tunnel.seen == ["93.184.215.14:80"]
+    second = bench.spawn(model=bench.script([call("fetch_url", url=url, refresh=True), "done"]), env=env)
+    second.call("chat/open", chatId="d", projectPath=str(bench.project), config={"mode": "auto"})
+    ended = second.run("go", chatId="d")
+
+    (text,) = outputs(second, ended["sessionId"])
+    assert text.startswith(f"{url}\nSTALE: this is a copy of ")
+    assert text.endswith("\n\nthe mill burns")
 
 
 def test_switched_off_there_is_no_such_tool(bench: Workbench, site: Site) -> None:

@@ -12,6 +12,9 @@ MAX_INDENT = 8
 MAX_COLUMNS = 50
 """That one cell may span."""
 
+MAX_IN_CELL = 4
+"""Blocks of a cell that is still shown as one; a table with more in it, or with headings or code, arranges a page."""
+
 _BLANKS = re.compile(r"[ \t\n\r\f\v\u00a0\u200b]+")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SIGNS = frozenset(("¶", "#", "§", "🔗", ""))
@@ -191,7 +194,7 @@ class Blocks:
             return
         cell, self._page = self._page, self._outer.pop()
         table = self._tables[-1]
-        table.plain |= len(cell.blocks) > 1 or any("```" in block for block in cell.blocks)
+        table.plain |= len(cell.blocks) > MAX_IN_CELL or any(block[:1] in "#`" for block in cell.blocks)
         if not table.rows:
             table.rows.append([])
         table.rows[-1] += [_joined(cell.blocks, cell.tight), *[""] * (cell.columns - 1)]
@@ -201,7 +204,7 @@ class Blocks:
             return
         table = self._tables.pop()
         rows = [row for row in table.rows if any(row)]
-        if table.plain or self._tables or max(map(len, rows), default=0) < 2:
+        if table.plain or self._tables or len(rows) < 2 or max(map(len, rows)) < 2:
             for cell in (cell for row in rows for cell in row if cell):
                 self._put(cell)
         else:
@@ -271,6 +274,6 @@ def _joined(blocks: list[str], tight: list[bool]) -> str:
 
 def _grid(rows: list[list[str]]) -> list[str]:
     lines = [
-        "| " + " | ".join(cell.replace("\n", " ").replace("|", "\\|") for cell in row) + " |" for row in rows
+        "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in row) + " |" for row in rows
     ]
     return [lines[0], "|" + " --- |" * len(rows[0]), *lines[1:]]

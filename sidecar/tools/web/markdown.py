@@ -28,12 +28,15 @@ MAX_MAINS = 64
 MIN_MAIN = 250
 """Characters of a `main` or `article` that is taken for the page: less may be a teaser."""
 
+TELLING = 4
+"""How many times longer a page is with what stands around it when that must be the page itself."""
+
 _VOID = names("area base br col embed hr img input link meta param source track wbr")
 _SKIPPED = names(
     "script style noscript template svg math canvas object embed iframe audio video map select datalist button"
-    " textarea dialog head xmp noembed noframes"
+    " textarea dialog xmp noembed noframes"
 )
-_AROUND = names("nav aside footer form")
+_AROUND = names("nav aside footer")
 """What stands around a page's content rather than in it."""
 
 _AROUND_ROLES = names("navigation banner contentinfo search complementary dialog menu menubar")
@@ -66,7 +69,8 @@ _ENDS = {
 _LANGUAGE = re.compile(
     r"(?:^|\s)(?:language|lang|highlight-source|highlight|brush:)[-\s]?([a-z0-9+#]{1,20})", re.I
 )
-_LINE_NUMBERS = re.compile(r"\b(linenos?|lineno|gutter|line-numbers?-rows|headerlink)\b")
+_BESIDE = re.compile(r"(?:^|\s)(?:linenos?|lineno|line-numbers-rows|blob-num|headerlink)(?:\s|$)")
+"""Classes of line numbers, and of the signs that link to a heading."""
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -78,10 +82,11 @@ class Read(msgspec.Struct, frozen=True):
 def to_markdown(html: str, url: str) -> Read:
     """The page at `url`."""
     read = _Reader(url).read(html)
-    if read.text or not html.strip():
+    if len(read.text) >= MIN_MAIN:
         return read
-    # Everything stood in elements that are usually left out, or in one that was never closed.
-    return _Reader(url, keeps_around=True).read(html)
+    # Perhaps nearly all stood in elements that are usually left out, or in one that was never closed.
+    full = _Reader(url, keeps_around=True).read(html)
+    return full if len(full.text) > max(TELLING * len(read.text), MIN_MAIN if read.text else 0) else read
 
 
 class _Reader:
@@ -146,14 +151,18 @@ class _Reader:
             self._enter(name, attributes)
 
     def _skips(self, name: str, attributes: dict[str, str]) -> bool:
-        if name == "html" or name == "body" or name == "main":
+        if name in ("html", "body", "main"):
             return False
-        if name in _SKIPPED or "hidden" in attributes or attributes.get("aria-hidden") == "true":
+        if name in _SKIPPED:
+            return not (name == "noscript" and self._keeps_around)
+        if "hidden" in attributes or attributes.get("aria-hidden") == "true":
             return True
-        if _LINE_NUMBERS.search(attributes.get("class", "")):
+        if _BESIDE.search(attributes.get("class", "")):
             return True
-        if self._keeps_around or self._counts.get("article"):
-            return name == "nav" and not self._keeps_around
+        if self._keeps_around:
+            return False
+        if self._counts.get("article") or self._counts.get("main"):
+            return name == "nav"  # an aside is a note there
         return name in _AROUND or attributes.get("role", "").lower() in _AROUND_ROLES
 
     def _enter(self, name: str, attributes: dict[str, str]) -> None:
@@ -283,7 +292,7 @@ class _Reader:
         """The blocks that are the page: those of its `main` or only `article`, if there is enough in it."""
         blocks = self._blocks
         for wanted in ("main", "article"):
-            spans = [(start, end or blocks.count) for name, start, end in self._mains if name == wanted]
+            spans = [(start, end) for name, start, end in self._mains if name == wanted and end is not None]
             outer = [one for one in spans if not any(_holds(other, one) for other in spans)]
             alone = len(outer) == 1 and len(self._mains) <= MAX_MAINS
             if alone and blocks.length(*outer[0]) >= MIN_MAIN:
