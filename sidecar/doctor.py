@@ -45,6 +45,7 @@ async def examine(
     checks = [_python(), _sqlite(), _settings(settings)]
     checks += await anyio.to_thread.run_sync(_programs, settings)
     checks += _mcp(settings, servers)
+    checks += await _hooks(settings)
     if isinstance(store, Failure):
         return [
             *checks,
@@ -213,6 +214,29 @@ def _not_started(name: str, config: ServerConfig) -> Check:
             f"Install it, or give its full path as `command` in [{name}]",
         )
     return Check(name, "ok", "mcp_not_started", "Not started yet; it starts when a chat wants it")
+
+
+async def _hooks(settings: Settings | str) -> list[Check]:
+    """What is wrong with the user's own hooks. Those of a project are in `hooks/list`."""
+    if isinstance(settings, str):
+        return []
+    from .chat.hook_listing import examined
+    from .chat.hook_places import any_there, places
+    from .settings.files import user_file
+    from .work_settings import work_settings
+
+    try:
+        where = places(os.path.dirname(user_file()), work_settings(settings), None)
+    except Failure:
+        return []  # the check of the settings tells
+    if not any_there(where):
+        return []
+    hooks = await examined(where, trusted=False)
+    broken = [f"{hook.file}: {hook.event} {hook.name}: {hook.problem}" for hook in hooks if hook.problem]
+    if broken:
+        message = "; ".join(" ".join(one.split()) for one in broken[:5])
+        return [Check("hooks", "warn", "hooks_broken", message, "Mend the entry; before a tool it asks")]
+    return [Check("hooks", "ok", "hooks", f"{len(hooks)} hooks of the user")]
 
 
 async def _database(store: Store) -> Check:

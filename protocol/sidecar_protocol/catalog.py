@@ -6,6 +6,7 @@ The rows are in `rows`, by theme.
 from __future__ import annotations
 
 from .rows.custody import CUSTODY
+from .rows.hooks import HOOKS
 from .rows.index import INDEX
 from .rows.row import Method, Notice, Question
 from .rows.snapshots import SNAPSHOTS
@@ -19,7 +20,7 @@ VERSIONS = [1]
 """The versions of the contract that this package speaks."""
 
 METHODS: dict[str, Method] = {
-    method.name: method for method in [*TALK, *WORK, *INDEX, *CUSTODY, *SNAPSHOTS, *SYSTEM]
+    method.name: method for method in [*TALK, *WORK, *INDEX, *CUSTODY, *SNAPSHOTS, *HOOKS, *SYSTEM]
 }
 """What the client may ask of the sidecar."""
 

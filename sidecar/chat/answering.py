@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..engines import native
 from ..engines.native import Limits, Refit, TurnRequest
 from ..model.chats import Chat, Prompt
-from ..model.content import EndReason, Turn
+from ..model.content import Block, EndReason, Turn
 from ..model.failures import Failure, ProviderFailed
 from ..providers.base import ModelRequest, Provider
 from ..providers.registry import AUTO, Registry
@@ -72,10 +72,11 @@ class Answering:
         """Answer the prompt, or go on with an unfinished turn."""
         provider, name = await self.resolve(model)
         turn.prices = provider.known(name).prices
+        added = await self._ask_hooks(turn, prompt, goes_on)
         tools = await self._desk.toolbox()
         refit: Refit | None = None
         if provider.reads_history or config.get("window"):
-            asked = await self.asked(provider, name, config, prompt, turn.id, tools)
+            asked = await self.asked(provider, name, config, prompt, turn.id, tools, added=added)
             first, refit = await self._with_history(chat, turn, asked, compact)
         else:
             effort = prompt.overrides.get("effort") or config.get("effort")
@@ -84,6 +85,16 @@ class Answering:
         settings = self._desk.settings
         limits = Limits(config["maxSteps"], settings.max_seconds, settings.max_tokens)
         return await native.run(TurnRequest(provider, first, limits, tools, refit), turn)
+
+    async def _ask_hooks(self, turn: RunningTurn, prompt: Prompt, goes_on: Turn | None) -> list[Block]:
+        """What hooks add to the prompt; raises when they refuse it."""
+        if not self._desk.has_hooks():
+            return []
+        from .hook_turns import TurnHooks
+
+        hooks = TurnHooks(self._desk, turn)
+        turn.on_stop = hooks.stopping
+        return await hooks.begin(prompt, goes_on)
 
     async def resolve(self, model: str) -> tuple[Provider, str]:
         return self._providers.resolve(await self._providers.default() if model == AUTO else model)
@@ -98,6 +109,7 @@ class Answering:
         tools: Toolbox,
         budget: int | None = None,
         *,
+        added: Sequence[Block] = (),
         preview: bool = False,
     ) -> Asked:
         """What a prompt asks, before anything is read for it."""
@@ -112,6 +124,7 @@ class Answering:
             effort=prompt.overrides.get("effort") or config.get("effort"),
             turn_id=turn_id,
             prompt=prompt.content,
+            added=list(added),
             tools=tools.specs if told else [],
             needed_tools=tools.by_need(used) if told else [],
             window_is_asked=f"{provider.known(name).provider}:{name}" in self._told,

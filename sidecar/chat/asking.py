@@ -48,6 +48,10 @@ MAX_MEDIA_BYTES = 20 * 1024 * 1024
 """Of images and audio in one request, the newest first; providers take little more."""
 
 
+HOOKS_SHARE = 0.15
+"""Of the budget, for what hooks add to a prompt."""
+
+
 class Question(msgspec.Struct, frozen=True):
     """A turn's first request, how it was measured, what of it stays with the turn, and whether its model's window
     matters and nobody knows it."""
@@ -86,6 +90,7 @@ class _Asking:
         window, is_missed, small = await self._window()
         measure = await self._measure(window, small and restored is None)
         budget = self._budget(window, measure)
+        asked = self._asked = _without_overlong(asked, budget, measure)
         history = await self._history(budget, measure, compaction)
         wanted = _wanted(asked.config.get("budgets") or {}, self._desk.settings.max_rule_tokens)
         caps = budgets.caps(budget.total, wanted)
@@ -105,7 +110,9 @@ class _Asking:
             self._continuity.asked(asked.turn_id, compaction, self._due)
         fill = _fill(materials, made, budget, measure, history.unread)
         along = bool(kept) and bool(asked.prompt)
-        return Question(request, manifest, kept, is_missed, measure, budget, asked.prompt, along, fill)
+        return Question(
+            request, manifest, kept, is_missed, measure, budget, [*asked.prompt, *asked.added], along, fill
+        )
 
     async def _assembled(
         self, history: History, budget: Budget, caps: Caps, measure: Measure
@@ -150,7 +157,9 @@ class _Asking:
 
     async def _is_small(self) -> bool:
         """Whether the prompt and the whole chat before it fit every window."""
-        said = rough_count(self._asked.text) + rough_count(msgspec.json.encode(self._asked.tools).decode())
+        said = rough_count(self._asked.text + self._asked.told_by_hooks) + rough_count(
+            msgspec.json.encode(self._asked.tools).decode()
+        )
         if said > SMALL or self._chat.open_files:
             return False
         _, page = await self._store.history(self._chat.id, limit=FIRST_PAGE_TURNS, max_bytes=4 * SMALL)
@@ -239,7 +248,9 @@ class _Asking:
         ]
         if asked.prompt:
             along = [Block(type="text", text="\n\n".join(tail))] if tail else []
-            messages.append(UserMessage([*along, *asked.prompt]))
+            messages.append(UserMessage([*along, *asked.prompt, *asked.added]))
+        elif asked.added:
+            messages.append(UserMessage(asked.added))
         elif not messages:
             raise _too_large(budget.total + 1, budget)
         return ModelRequest(
@@ -315,6 +326,15 @@ def without_text(manifest: dict[str, Any]) -> dict[str, Any]:
     """The manifest as it is told: figures and gates, not the texts."""
     blocks = [{key: value for key, value in block.items() if key != "text"} for block in manifest["blocks"]]
     return {**manifest, "blocks": blocks}
+
+
+def _without_overlong(asked: Asked, budget: Budget, measure: Measure) -> Asked:
+    """Without what hooks add where a small window has no room for it: a prompt must not fail by it."""
+    tokens = measure.count(asked.told_by_hooks)
+    if tokens <= budget.total * HOOKS_SHARE:
+        return asked
+    words = f"[What hooks added is left out: {tokens} tokens, more than there is room for]"
+    return msgspec.structs.replace(asked, added=[Block(type="text", text=words)])
 
 
 def _switches(configured: dict[str, Any] | None, prompt: dict[str, Any]) -> Switches:

@@ -174,6 +174,13 @@ async def _carry_out(
     made = await plan(session, scale, force=trigger == "manual")
     if made is None:
         return None
+    if session.desk.has_hooks():
+        from .hook_compactions import asked
+
+        hooked = await asked(session, trigger, instructions, keep)
+        if hooked is None:
+            return None
+        instructions = hooked or None
     await session.continuity.keep("compaction")
     id = new_id("co")
     began = {"compactionId": id, "trigger": trigger, "tokensBefore": made.before}
@@ -188,6 +195,7 @@ async def _carry_out(
             ended = {**began, "item": {**item, "error": failure} if failure else item}
             await keep(NewEvent("compaction.ended", ended))
         raise
+    session.desk.compacted()
     with anyio.CancelScope(shield=True):
         files = await regathering.keep(session.store, made.files)
         await keep(_ended(id, started, trigger, made, summary, scale, files))

@@ -25,6 +25,7 @@ from ..tools.toolbox import Clerk, Result, Toolbox
 from ..workspace.open_files import Limits, OpenFiles
 from ..workspace.paths import Workspace
 from .apps import App, Offered
+from .hook_places import Place, any_there, places
 from .requests import Requests
 from .running import RunningTurn, now
 
@@ -117,6 +118,19 @@ class Desk:
         self.kept_sources: dict[bytes, Source] = {}
         """What the index has of this chat's newest outputs, by label and text."""
         self._hooking: Hooking | None = None
+
+    def hook_places(self) -> list[Place]:
+        """The files that may have hooks."""
+        return places(self.workshop.user_folder, self.settings, self._owner.chat.project_path)
+
+    def compacted(self) -> None:
+        """The chat's oldest turns are sent no more."""
+        if self._hooking:
+            self._hooking.compacted()
+
+    def has_hooks(self) -> bool:
+        """Whether there may be any; most chats have none, and go without all that follows."""
+        return any_there(self.hook_places())
 
     @property
     def hooking(self) -> Hooking:

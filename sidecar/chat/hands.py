@@ -14,6 +14,7 @@ from ..model.failures import Failure
 from ..model.files import Change
 from ..policy.decide import HookWord
 from ..policy.hooks import Verdict as HookVerdict
+from ..policy.hooks.answers import NOTHING
 from ..policy.hooks.naming import names_of
 from ..policy.hooks.payloads import ToolUse
 from ..providers.base import ToolCall
@@ -214,6 +215,8 @@ class CallHands:
         input: dict[str, Any],
         outcome: Outcome | None = None,
     ) -> HookVerdict:
+        if not self._desk.has_hooks():
+            return NOTHING
         tool, id = self._call.name, self._item.id
         done = (outcome.text, outcome.exit_code) if outcome else (None, None)
         occasion = Occasion(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Literal
 
 import anyio.to_thread
 import msgspec
@@ -19,7 +18,7 @@ from ..policy.hooks.matching import JUDGE, Judged, plain, question, verdicts
 from ..system import children
 from ..system.dialogue import ask
 from ..system.files import FileRefused, read_regular
-from .desk import WorkSettings, Workshop
+from .hook_places import Place
 
 MAX_FILE = 256 * 1024
 """Bytes: a hundred times the longest list of hooks that a person would write."""
@@ -29,33 +28,6 @@ JUDGE_S = 5.0
 
 MAX_JUDGED = 1000
 """Pairs of an expression and a name that are remembered; more come only from servers that rename their tools."""
-
-PROJECT_FILE = os.path.join(".sidecar", "hooks.json")
-USER_FILE = "hooks.json"
-_CLAUDE_PROJECT = (os.path.join(".claude", "settings.json"), os.path.join(".claude", "settings.local.json"))
-_CLAUDE_USER = os.path.join(".claude", "settings.json")
-
-
-class Place(msgspec.Struct, frozen=True):
-    """Where a file of hooks may be; `named` ones must be there."""
-
-    path: str
-    scope: Literal["user", "project"]
-    claude: bool = False
-    named: bool = False
-
-
-def places(workshop: Workshop, settings: WorkSettings, project: str | None) -> list[Place]:
-    """The files, in the order in which their hooks are told."""
-    found = [Place(os.path.join(workshop.user_folder, USER_FILE), "user")]
-    found += [Place(path, "user", named=True) for path in settings.hook_paths]
-    if settings.claude_hooks:
-        found.append(Place(os.path.join(os.path.expanduser("~"), _CLAUDE_USER), "user", claude=True))
-    if project:
-        found.append(Place(os.path.join(project, PROJECT_FILE), "project"))
-        if settings.claude_hooks:
-            found += [Place(os.path.join(project, name), "project", claude=True) for name in _CLAUDE_PROJECT]
-    return found
 
 
 class HookFiles:

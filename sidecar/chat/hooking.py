@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 import msgspec
@@ -25,7 +25,7 @@ from ..policy.hooks.payloads import Scene, ToolUse, of_tool, spelled, told
 from ..system import children
 from ..system.dialogue import Said, ask, shell
 from ..system.redact import redacted
-from .hook_files import HookFiles, Matchers, places
+from .hook_files import HookFiles, Matchers
 from .running import new_id
 
 if TYPE_CHECKING:
@@ -84,16 +84,31 @@ class Hooking:
         self._desk = desk
         self._files = HookFiles()
         self._matchers = Matchers()
+        self._begins: Literal["resume", "compact"] | None = "resume"
+        """How the session begins with the next turn; None once it has."""
         self._answered: dict[str, list[Answer]] = {}
         """What interrupted calls of the turn that is gone on with were told, by the question."""
 
     async def hooks(self) -> list[Hook]:
         """All hooks of the chat's files."""
         desk, project = self._desk, self._desk.chat.project_path
-        if not desk.settings.hooks_enabled:
-            return []
         trusted = project is not None and desk.workshop.is_trusted(project)
-        return await self._files.read(places(desk.workshop, desk.settings, project), trusted=trusted)
+        return await self._files.read(desk.hook_places(), trusted=trusted)
+
+    def begins(self, *, first: bool) -> str | None:
+        """How the session begins with the turn that does; None when it has begun before."""
+        begins, self._begins = self._begins, None
+        return "startup" if begins == "resume" and first else begins
+
+    def ends(self) -> bool:
+        """Whether a session that has begun ends now; what comes later begins another."""
+        begun, self._begins = self._begins != "resume", "resume"
+        return begun
+
+    def compacted(self) -> None:
+        """What a hook has told at the beginning may be gone from the window."""
+        if self._begins is None:
+            self._begins = "compact"
 
     async def ask(self, occasion: Occasion, record: Record) -> Verdict:
         """What the hooks say; nothing when there are none for it."""
@@ -230,14 +245,13 @@ class Hooking:
 def replays(
     events: Sequence[tuple[str, dict[str, Any]]], interrupted: Sequence[str]
 ) -> dict[str, list[Answer]]:
-    """What the journal says was answered about calls that a crash has interrupted, and about their turn as a whole.
+    """What the journal says was answered before calls that a crash has interrupted, by the question.
 
     A run that was begun and has no end is answered too: nobody knows how.
     """
     begun: dict[str, tuple[str, Answer]] = {}
     for type, data in events:
-        of_call = data.get("itemId")
-        if of_call and (of_call not in interrupted or data["event"] != "PreToolUse"):
+        if data["event"] != "PreToolUse" or data.get("itemId") not in interrupted:
             continue
         lost = broken("the sidecar ended before it did")
         answer = msgspec.convert(data.get("answer") or {}, Answer) if type == "hook.ran" else lost

@@ -85,6 +85,17 @@ class LeasedChat:
     async def _warm_desk(self) -> None:
         self.desk.warm()
 
+    def closed(self) -> None:
+        """The app looks at the chat no more."""
+        self.beside(self.end_session, "other")
+
+    async def end_session(self, reason: str) -> None:
+        """Nobody looks at the chat any more, or it goes: its hooks are told."""
+        if self.desk.has_hooks() and self.turn is None:
+            from . import hook_turns
+
+            await hook_turns.end(self, reason)
+
     def beside(self, work: Callable[..., Awaitable[None]], *args: Any) -> None:
         """Do something that nobody waits for. A bug in it is logged, and ends neither turns nor other chats."""
 
@@ -186,6 +197,17 @@ class LeasedChat:
             return made, stored[-1].seq
 
         return await self._changing(change)
+
+    async def keep(self, *events: NewEvent) -> None:
+        """Commit facts that belong to no turn, whatever else goes on."""
+        if self.leaving:
+            await self._record(*events)
+            return
+
+        async def make() -> tuple[None, list[NewEvent]]:
+            return None, list(events)
+
+        await self.apply(make)
 
     async def _record(self, *events: NewEvent) -> list[StoredEvent]:
         return await self.recorder.record(*events)

@@ -53,6 +53,8 @@ class Asked(msgspec.Struct, frozen=True):
     turn_id: str
     prompt: list[Block]
     """Empty when an earlier turn is gone on with: what was said is in the history."""
+    added: list[Block] = []
+    """What hooks add to the prompt: data for the model, which no gate looks at."""
     tools: list[ToolSpec] = []
     needed_tools: list[str] = []
     """Their names, the most needed first."""
@@ -69,6 +71,10 @@ class Asked(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """All that the user has written or attached as text: what the gates look at."""
         return "\n".join(block.text or "" for block in self.prompt if block.text)
+
+    @property
+    def told_by_hooks(self) -> str:
+        return "\n".join(block.text or "" for block in self.added)
 
     @property
     def said(self) -> str:
@@ -195,6 +201,7 @@ class Collecting:
                 ("system", "system", "system", self._system()),
                 ("rules", "rules", label, rules),
                 ("standing", "rules", "standing wishes", wishes),
+                ("hooks", "attachments", "context from hooks", self._asked.told_by_hooks),
             )
             if text
         ]

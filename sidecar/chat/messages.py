@@ -38,6 +38,14 @@ def as_sent(turn: Turn, texts: Mapping[str, str], *, masked: bool) -> list[Messa
         if item.type == "user" and along:
             messages.append(UserMessage([Block(type="text", text=along), *(item.content or [])]))
             along = ""
+        elif (
+            item.type == "notice"
+            and item.kind == "hook"
+            and messages
+            and isinstance(messages[-1], UserMessage)
+        ):
+            # What hooks added to a prompt was sent in one message with it.
+            messages[-1] = UserMessage([*messages[-1].content, *(item.content or [])])
         else:
             messages += _messages(item, masked)
     return messages
@@ -108,7 +116,7 @@ def _texts(message: Message) -> list[str]:
 
 
 def _messages(item: Item, masked: bool) -> list[Message]:
-    if item.type == "user":
+    if item.type == "user" or (item.type == "notice" and item.kind == "hook"):
         return [UserMessage(item.content or [])]
     if item.type == "message":
         return [AssistantMessage(item.text or "")]

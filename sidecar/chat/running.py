@@ -77,6 +77,8 @@ class RunningTurn:
         """What the model's tokens cost, in US dollars a million, where that is known."""
         self.on_usage: Callable[[int], Awaitable[None]] | None = None
         """Is told how many tokens the provider counted in a request."""
+        self.on_stop: Callable[[str], Awaitable[list[UserMessage]]] | None = None
+        """Is asked whether the model may stop that has said this; what it is told instead keeps it going."""
 
     @property
     def scope(self) -> anyio.CancelScope:
@@ -256,6 +258,9 @@ class RunningTurn:
     async def note(self, event: str, data: dict[str, Any]) -> None:
         """Something worth telling about the request that is about to be made."""
         await self._recorder.hold(NewEvent(event, data, self.id))
+
+    async def stopping(self, said: str) -> list[UserMessage]:
+        return await self.on_stop(said) if self.on_stop else []
 
     def take_steers(self) -> list[UserMessage]:
         """What the user added since the last request; when nothing, the turn may end and takes no more."""

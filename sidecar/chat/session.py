@@ -61,6 +61,10 @@ class Session(LeasedChat):
 
     async def send(self, prompt: Incoming) -> Sent:
         """Start the prompt's turn, queue it, or steer the running turn with it."""
+        if prompt.delivery == "steer" and self.turn and self.desk.has_hooks():
+            from .hook_turns import on_steer
+
+            prompt = await on_steer(self, prompt)
         return await self._changing(lambda: self._send(prompt))
 
     async def retry(self, prompt_id: str, turn_id: str | None, here: bool, overrides: dict[str, Any]) -> Sent:
@@ -167,6 +171,7 @@ class Session(LeasedChat):
         if turn:
             turn.cancel("interrupted")
             await turn.done.wait()
+        await self.end_session("other")
         if self.compacting:
             pending = (await self._store.snapshot(self.chat.id, 0, 0)).pending
             await self._record(*[closure.end_of(asked) for asked in pending])
@@ -185,6 +190,7 @@ class Session(LeasedChat):
 
     async def end_for_deletion(self) -> None:
         """Stop everything: the chat is about to be purged."""
+        await self.end_session("clear")
         self.queue = []
         if self.turn:
             self.turn.cancel("cancelled")
@@ -305,8 +311,11 @@ class Session(LeasedChat):
     async def _finish(self, turn: RunningTurn, reason: EndReason, error: Failure | None) -> None:
         """Commit the ends of the turn and of its items, however often it takes; then the next prompt may start."""
         self.recorder.forget_failure()
+        refused = error is not None and error.reason == "prompt_blocked"
+        hidden = await self._rewound_before(turn.id) if refused else []
         pauses = reason == "error" and bool(self.queue) and not self.chat.queue_paused
         events = [
+            *hidden,
             *([facts.queue_event(True, "failed")] if pauses else []),
             *turn.closing_events(STATUS_OF_REASON[reason]),
             turn_ended(turn.id, reason, turn.usage, described(error) if error else None),
@@ -321,6 +330,7 @@ class Session(LeasedChat):
         self.chat = msgspec.structs.replace(
             self.chat,
             state="idle",
+            head=hidden[0].data["head"] if hidden else self.chat.head,
             usage=self.chat.usage.plus(turn.usage),
             queue_paused=self.chat.queue_paused or pauses,
         )

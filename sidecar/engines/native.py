@@ -73,6 +73,7 @@ class Sink(Protocol):
     async def step_ended(self, usage: TokenUsage) -> None: ...
     async def retrying(self, failure: ProviderFailed, attempt: int, wait: float) -> None: ...
     async def asking_again(self) -> None: ...
+    async def stopping(self, said: str) -> list[UserMessage]: ...
     def take_steers(self) -> list[UserMessage]: ...
 
 
@@ -91,13 +92,24 @@ async def run(request: TurnRequest, sink: Sink) -> EndReason:
         if sink.stopped():
             return "cancelled"
         if completion.stop != "tool_calls" and not steers:
-            return completion.stop
+            more = await _before_the_end(completion, step, sink)
+            if not more:
+                return completion.stop
+            messages += more
         limit = meter.reached(completion.usage)
         if limit:
             await sink.limit_reached(limit)
             return "max_tokens" if limit == "tokens" else "max_steps"
         if request.refit:
             messages = await request.refit(messages)
+
+
+async def _before_the_end(completion: Completion, step: _Step, sink: Sink) -> list[UserMessage]:
+    """What keeps a model that would stop: what it is asked for, and what the user has added meanwhile."""
+    if completion.stop != "end_turn":
+        return []
+    more = await sink.stopping("".join(step.texts))
+    return [*more, *sink.take_steers()]
 
 
 class _Meter(msgspec.Struct):

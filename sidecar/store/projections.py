@@ -10,7 +10,7 @@ from typing import Any
 
 from ..model.content import STATUS_OF_REASON, Usage
 from ..model.events import StoredEvent, decode, encode
-from . import checksums, compactions, restored, work
+from . import checksums, compactions, hooks, restored, work
 from .figures import Tally
 from .sqlite import Connection
 
@@ -222,6 +222,10 @@ class Projection:
         if undone and self._live:
             self._tally.compacted(event, undone, undone=True)
 
+    def _hook_ran(self, event: StoredEvent, data: dict[str, Any]) -> None:
+        if self._live:
+            hooks.put(self._db, event.ts, data)
+
     def _files_updated(self, event: StoredEvent, data: dict[str, Any]) -> None:
         self._columns["open_files"] = encode(data["files"])
 
@@ -349,6 +353,7 @@ _HANDLERS: dict[str, Callable[[Projection, StoredEvent, dict[str, Any]], None]] 
     "tool.started": Projection._tool_started,
     "tool.updated": Projection._tool_moved,
     "tool.ended": Projection._tool_ended,
+    "hook.ran": Projection._hook_ran,
     "files.updated": Projection._files_updated,
     "patch.recorded": Projection._patch_recorded,
     "patches.cleared": Projection._patches_cleared,

@@ -49,7 +49,12 @@ OF_A_PROJECT = {
 }
 """Tables whose column `project` is a path; what is a chat's in them goes with the chat."""
 
-OF_NEITHER = {"calibrations": Table(), "pages": Table("pages"), "page_counts": Table()}
+OF_NEITHER = {
+    "calibrations": Table(),
+    "hook_figures": Table(),
+    "pages": Table("pages"),
+    "page_counts": Table(),
+}
 
 OTHERWISE = ("chats", "projects", "counters", "leases", "blobs")
 """Tables that are purged in their own way, or say nothing of what was said; so are those of the index, and full-text

@@ -17,7 +17,20 @@ from ..model.figures import Statistics
 from ..model.pages import Page as WebPage
 from ..model.pages import PageFigures
 from ..model.recall import Pool, Terms
-from . import blobs, chats, compactions, journal, leases, pages, recall, recoveries, statistics, turns, work
+from . import (
+    blobs,
+    chats,
+    compactions,
+    hooks,
+    journal,
+    leases,
+    pages,
+    recall,
+    recoveries,
+    statistics,
+    turns,
+    work,
+)
 from .appending import Stale as Stale
 from .appending import append
 from .blobs import BlobInfo
@@ -285,6 +298,13 @@ class Store(KeptDatabase):
 
     async def put_rule_figures(self, project: str | None, figures: dict[str, Any]) -> None:
         await self._db.write(lambda db: compactions.put_rule_figures(db, project or "", figures))
+
+    async def hook_figures(self) -> dict[str, hooks.HookFigures]:
+        return await self._db.read(hooks.figures)
+
+    async def hook_events(self, chat: int, turn: str) -> list[tuple[str, dict[str, Any]]]:
+        """What hooks were asked and have answered since a turn began."""
+        return await self._db.read(lambda db: hooks.since(db, chat, turn))
 
     async def all_turns(self, chat: int) -> tuple[Chat, list[Turn]]:
         return await self._db.read(lambda db: (chats.get(db, chat), turns.everything(db, chat)))

@@ -37,7 +37,8 @@ class HookBench(Workbench):
         path = self.spawn.folder / f"answer-{abs(hash((said, code)))}"
         path.write_text(said)
         given, stream = self.spawn.folder / "given.jsonl", ">&2" if code == 2 else ""
-        return f"(cat; echo) >> {given}; echo ran >> {self.log}; cat {path} {stream}; exit {code}"
+        keep = f"given=$(cat); printf '%s\\n' \"$given\" >> {given}"  # in one write: hooks run side by side
+        return f"{keep}; echo ran >> {self.log}; cat {path} {stream}; exit {code}"
 
     def runs(self) -> int:
         return len(self.log.read_text().splitlines()) if self.log.exists() else 0

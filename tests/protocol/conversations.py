@@ -6,6 +6,7 @@ import base64
 from collections.abc import Callable
 
 from . import working
+from .hooking import hooks
 from .talk import Talk
 from .transcripts import HOME
 
@@ -249,5 +250,6 @@ CONVERSATIONS: dict[str, Callable[[Talk], None]] = {
     "21-context": working.context,
     "22-custody": custody,
     "23-index": working.index,
+    "24-hooks": hooks,
     "25-snapshots": working.snapshots,
 }

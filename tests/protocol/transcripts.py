@@ -23,8 +23,9 @@ FOLDER = PROTOCOL / "transcripts"
 HOME = "/home/ada"
 TIME = 1794784325173
 
-IDS = ("t", "i", "p", "pa", "co", "pe", "in", "r", "sn")
-"""How random ids begin: turns, items, prompts, patches, compactions, permissions, inputs, rules, snapshots."""
+IDS = ("t", "i", "p", "pa", "co", "pe", "in", "r", "sn", "hk", "hr")
+"""How random ids begin: turns, items, prompts, patches, compactions, permissions, inputs, rules, snapshots, hooks and
+their runs."""
 
 ID = re.compile(rf"\b({'|'.join(IDS)})-[0-9a-f]{{12}}\b")
 
@@ -51,6 +52,8 @@ LOOSE = {
     "tokensBefore",
     "tokensAfter",
     "score",
+    "ms",
+    "lastMs",
 }
 """Members of which only the JSON type counts: they depend on the machine, or on the random marks of a chat's fences."""
 

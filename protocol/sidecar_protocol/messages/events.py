@@ -51,8 +51,7 @@ EVENT_TYPES: dict[str, str] = {
     "hook.started": "`runId`, `event`, `name` and `file` of a hook that is asked, `itemId?` of the call that it is"
     " about.",
     "hook.ran": "The same, with what came of it: `decision` (none, allow, ask, deny or failed), `exit?`, `ms?`,"
-    " `problem?`, `answer`, and `item?`: what it adds to what the model is sent. `again` when it was asked"
-    " before a crash.",
+    " `problem?`, `answer`. `again` when it was asked before a crash.",
     "files.updated": "`files[]`: the open files as they are now, the most recent last; `files/list` has their `state`.",
     "patch.recorded": "A change as `patches/list` has it: it entered the ledger, or its `status` is another.",
     "patches.cleared": "`ids[]`: changes that left the ledger.",
@@ -61,7 +60,8 @@ EVENT_TYPES: dict[str, str] = {
     "command.result": "`promptId`, `command`, and what it answered as `data` and as `markdown`.",
     "usage.updated": "`turn` and `total`: tokens of this turn and of the chat, cached ones apart; `window`: what is"
     " `used` of its `budget`.",
-    "notice": "`code` and `params`: something worth telling, and no error. `window_unknown` names the `model` whose"
+    "notice": "`code` and `params`: something worth telling, and no error. `hook_context` has the `item` that hooks add"
+    " to what the model is sent, `hook_message` their `message` to the user. `window_unknown` names the `model` whose"
     " window nobody knows, and what was `assumed`.",
     "error": "An error of the vocabulary, with `willRetry`, `attempt` and `retryAt`.",
 }

@@ -5,6 +5,7 @@ from .context import *  # noqa: F403
 from .custody import *  # noqa: F403
 from .files import *  # noqa: F403
 from .git import *  # noqa: F403
+from .hooks import *  # noqa: F403
 from .index import *  # noqa: F403
 from .patches import *  # noqa: F403
 from .permissions import *  # noqa: F403

@@ -98,6 +98,7 @@ class ChatHandlers:
         closed = self._attachments.detach(session.chat.key.session_id)
         session.recorder.feed.rest()
         session.rest()
+        session.closed()
         return m.ChatCloseResult(**chat_ref(session.chat.key), closed=closed)
 
     async def _delete(self, call: Call, params: Key) -> m.ChatDeleteResult:

@@ -41,6 +41,7 @@ _WORK = [
         "rules",
         "index",
         "snapshots",
+        "hooks",
     )
 ] + ["chat/fork", "chat/rewind", "chat/context", "chat/compact", "chat/uncompact"]
 
@@ -139,6 +140,7 @@ def _work(
     """The handlers of what has to do with tools."""
     from .branches import BranchHandlers
     from .context import ContextHandlers
+    from .hooks import HookHandlers
     from .index import IndexHandlers
     from .permissions import PermissionHandlers
     from .snapshots import SnapshotHandlers
@@ -149,6 +151,7 @@ def _work(
         **BranchHandlers(ready, attachments).table(),
         **ContextHandlers(ready).table(),
         **IndexHandlers(ready).table(),
+        **HookHandlers(ready).table(),
         **PermissionHandlers(ready).table(),
         **SnapshotHandlers(ready).table(),
         **ToolHandlers(ready, client).table(),

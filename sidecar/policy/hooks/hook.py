@@ -44,7 +44,7 @@ class Hook(msgspec.Struct, frozen=True):
     def id(self) -> str:
         """Names the entry, in all processes and for as long as it stands as it does."""
         parts = (self.file, self.event, self.matcher, *self.whole)
-        return sha256("\0".join(parts).encode(errors="replace")).hexdigest()[:16]
+        return f"hk-{sha256(chr(0).join(parts).encode(errors='replace')).hexdigest()[:12]}"
 
     @property
     def whole(self) -> tuple[str, ...]:
