@@ -29,6 +29,7 @@ class Pipe:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
+        self.pid = self._process.pid
         self.call("initialize", protocol="sidecar", versions=[1], client={"name": "benchmark"})
 
     def __enter__(self) -> Pipe:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import anyio.to_thread
@@ -37,6 +38,7 @@ from .blobs import BlobInfo
 from .compactions import Compaction
 from .custody import Custody
 from .kept import KeptDatabase
+from .recent import Recent
 from .recoveries import Salvage
 from .snapshots import Snapshots
 from .sqlite import Connection
@@ -71,6 +73,10 @@ class Store(KeptDatabase):
     def custody(self) -> Custody:
         """What is kept, whose it is and for how long."""
         return Custody(self._db, self.me, self._is_alive)
+
+    @cached_property
+    def _recent(self) -> Recent:
+        return Recent()
 
     @property
     def snapshots(self) -> Snapshots:
@@ -264,7 +270,7 @@ class Store(KeptDatabase):
         """The newest visible turns before the cursor and behind an ordinal, with the texts of what was sent along."""
 
         def job(db: Connection) -> tuple[TurnPage, dict[str, str]]:
-            page = turns.before(db, chat, before, limit, max_bytes, floor)
+            page = self._recent.before(db, chat, before, limit, max_bytes, floor)
             refs = [kept.ref for turn in page.turns for kept in turn.context if kept.ref]
             return page, blobs.texts(db, refs)
 

@@ -49,13 +49,25 @@ def before(
     db: Connection, chat: int, cursor: str | None, limit: int, max_bytes: int, floor: int = 0
 ) -> TurnPage:
     """The newest visible turns before the cursor, and behind the ordinal `floor`."""
+    rows = rows_before(db, chat, cursor, limit, floor)
+    return _page(db, chat, _within(db, chat, rows, max_bytes)[::-1])
+
+
+def rows_before(
+    db: Connection, chat: int, cursor: str | None, limit: int, floor: int
+) -> list[tuple[Any, ...]]:
+    """The rows of those turns, the newest first; a row begins with the turn's ordinal."""
     bound = _ordinal(cursor) if cursor is not None else 2**53
-    rows = db.execute(
+    return db.execute(
         f"SELECT {_COLUMNS} FROM turns WHERE chat = ? AND hidden = 0 AND ordinal < ? AND ordinal > ?"
         " ORDER BY ordinal DESC LIMIT ?",
         (chat, bound, floor, limit),
     ).fetchall()
-    return _page(db, chat, _within(db, chat, rows, max_bytes)[::-1])
+
+
+def cursor_before(db: Connection, chat: int, ordinal: int) -> str | None:
+    """The cursor of what lies before a turn; None when nothing does."""
+    return _cursor(ordinal) if _exists(db, chat, "<", ordinal) else None
 
 
 def after(db: Connection, chat: int, cursor: str, limit: int, max_bytes: int) -> TurnPage:
@@ -83,12 +95,12 @@ def around(db: Connection, chat: int, turn: str, limit: int, max_bytes: int) -> 
 def everything(db: Connection, chat: int) -> list[Turn]:
     """All turns, hidden ones too, in the order in which they were started."""
     rows = db.execute(f"SELECT {_COLUMNS} FROM turns WHERE chat = ? ORDER BY ordinal", (chat,)).fetchall()
-    return [_turn(db, chat, row) for row in rows]
+    return [of_row(db, chat, row) for row in rows]
 
 
 def get(db: Connection, chat: int, turn: str) -> Turn | None:
     row = db.execute(f"SELECT {_COLUMNS} FROM turns WHERE chat = ? AND id = ?", (chat, turn)).fetchone()
-    return _turn(db, chat, row) if row else None
+    return of_row(db, chat, row) if row else None
 
 
 def item_of_source(db: Connection, chat: int, source: str) -> Item | None:
@@ -108,7 +120,7 @@ def running(db: Connection, chat: int) -> Turn | None:
     row = db.execute(
         f"SELECT {_COLUMNS} FROM turns WHERE chat = ? AND status = 'running'", (chat,)
     ).fetchone()
-    return _turn(db, chat, row) if row else None
+    return of_row(db, chat, row) if row else None
 
 
 def visible_from(db: Connection, chat: int, turn: str) -> list[str]:
@@ -160,7 +172,7 @@ def _within(db: Connection, chat: int, rows: list[tuple[Any, ...]], max_bytes: i
     turns: list[Turn] = []
     size = 0
     for row in rows:
-        turn = _turn(db, chat, row)
+        turn = of_row(db, chat, row)
         size += len(msgspec.json.encode(turn))
         if turns and size > max_bytes:
             break
@@ -192,7 +204,8 @@ def _with_siblings(db: Connection, chat: int, turns: list[Turn]) -> list[Turn]:
     return shown
 
 
-def _turn(db: Connection, chat: int, row: tuple[Any, ...]) -> Turn:
+def of_row(db: Connection, chat: int, row: tuple[Any, ...]) -> Turn:
+    """The turn of a row, its items read from the journal."""
     (
         _,
         id,

@@ -89,14 +89,7 @@ def _stands(plain: str, text: str) -> bool:
     if len(plain) >= SURE and not plain.isdigit():
         return plain[: max(SURE, len(plain) - ENDING)] in text
     more = ENDING if len(plain) > 3 and plain.isalpha() else 0
-    at = text.find(plain)
-    while at >= 0:
-        after = at + len(plain)
-        rest = text[after : after + more + 1]
-        if not (at and text[at - 1].isalnum()) and not (len(rest) > more and rest.isalnum()):
-            return True
-        at = text.find(plain, after)
-    return False
+    return re.search(rf"(?<![^\W_]){re.escape(plain)}(?![^\W_]{{{more + 1}}})", text) is not None
 
 
 @functools.cache

@@ -21,6 +21,9 @@ MIN_PART = 16
 ROUNDS = 3
 """The whole counts less than its lines, one by one: what is left then is filled again."""
 
+FINE = 8000
+"""Tokens: in a larger room what is left after the first time is not worth counting everything again."""
+
 MAX_MISSES = 48
 """Messages in a row that are too large for what is left, until the rest is filled with parts."""
 
@@ -82,7 +85,10 @@ class _Packer:
         for _ in range(ROUNDS):
             if self._left < MIN_PART or not rest:
                 return
+            taken = len(self._taken)
             rest = self._whole(rest)
+            if len(self._taken) == taken or self._max > FINE:
+                break  # then counting the whole again tells nothing new
             self._left = self._max - self._count(rendered(self._ordered()))
         by_score = sorted(rest[:MAX_MISSES], key=lambda one: (-one.score, -one.candidate.id))
         for one in by_score[:MAX_PARTS]:

@@ -1,0 +1,64 @@
+"""The newest turns, which every prompt reads again: those that are over do not change, and are kept in memory.
+
+Its callers are jobs of the one reading connection, which run one after another: nothing here is locked.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import msgspec
+
+from ..model.content import Turn
+from . import turns
+from .sqlite import Connection
+from .turns import TurnPage
+
+KEPT_BYTES = 4 * 1024 * 1024
+"""Of turns, as JSON: the windows of several chats. As values in memory they take about three times that."""
+
+
+class Recent:
+    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
+        self._most = kept_bytes
+        self._size = 0
+        # By all columns of a turn's row: when anything has changed, it is read anew.
+        self._kept: OrderedDict[tuple[Any, ...], tuple[Turn, int]] = OrderedDict()
+
+    def before(
+        self, db: Connection, chat: int, cursor: str | None, limit: int, max_bytes: int, floor: int
+    ) -> TurnPage:
+        """The newest visible turns before the cursor and behind an ordinal, without their siblings."""
+        rows = turns.rows_before(db, chat, cursor, limit, floor)
+        found: list[Turn] = []
+        size = 0
+        for row in rows:
+            turn, its_size = self._turn(db, chat, row)
+            size += its_size
+            if found and size > max_bytes:
+                break
+            found.append(turn)
+        if not found:
+            return TurnPage([], None, None)
+        oldest = rows[len(found) - 1][0]
+        return TurnPage(found[::-1], turns.cursor_before(db, chat, oldest), None)
+
+    def _turn(self, db: Connection, chat: int, row: tuple[Any, ...]) -> tuple[Turn, int]:
+        key = (chat, *row)
+        found = self._kept.get(key)
+        if found:
+            self._kept.move_to_end(key)
+            return found
+        turn = turns.of_row(db, chat, row)
+        found = turn, len(msgspec.json.encode(turn))
+        if turn.status != "running":
+            self._keep(key, found)
+        return found
+
+    def _keep(self, key: tuple[Any, ...], found: tuple[Turn, int]) -> None:
+        self._kept[key] = found
+        self._size += found[1]
+        while self._size > self._most:
+            _, (_, size) = self._kept.popitem(last=False)
+            self._size -= size
