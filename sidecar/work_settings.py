@@ -53,6 +53,7 @@ def work_settings(settings: Settings) -> WorkSettings:
         fetch=_fetch(settings),
         snapshot_interval=settings.session.snapshot_interval,
         max_snapshots=settings.session.max_snapshots,
+        project_files=settings.project.files,
     )
 
 

@@ -79,6 +79,8 @@ class WorkSettings(msgspec.Struct, frozen=True):
     snapshot_interval: int = 10
     """Turns after which what the session has come to is kept; 0: only before a compaction and at its end."""
     max_snapshots: int = 10
+    project_files: bool = False
+    """Whether the project itself has files about its chats."""
 
 
 class Workshop(msgspec.Struct, frozen=True):

@@ -337,6 +337,8 @@ class Session(LeasedChat):
         self._ended(turn)
         self.beside(upkeep.after_turn, self, self.answering)
         self.beside(self.continuity.after_turn)
+        if self.chat.project_path:
+            self.beside(self._tell_project)
         first = self.chat.turns == 1 and reason == "end_turn"
         if first and self._around.model_titles(self.chat.project_path):
             self.beside(self._name_by_model, turn.id)
@@ -361,6 +363,12 @@ class Session(LeasedChat):
         await self.refresh()
         turn.end_seq = self.recorder.last_seq
         self._ended(turn)
+
+    async def _tell_project(self) -> None:
+        if self.desk.settings.project_files:
+            from . import project_files
+
+            await project_files.write(self)
 
     async def _name_by_model(self, turn_id: str) -> None:
         """Ask the model for a title after the first turn, unless the user has given one."""

@@ -72,6 +72,7 @@ class Removed(msgspec.Struct, frozen=True):
     snapshots: int = 0
     projects: int = 0
     totals: int = 0
+    copies: int = 0
 
     def plus(self, other: Removed) -> Removed:
         names = self.__struct_fields__

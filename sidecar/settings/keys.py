@@ -25,6 +25,7 @@ TABLES = (
     "hooks",
     "index",
     "fetch",
+    "project",
     "log",
     "store",
 )
@@ -220,6 +221,13 @@ KEYS: dict[str, Key] = {
         *HOOKS,
         *INDEX,
         *FETCH,
+        Key(
+            "project.files",
+            "flag",
+            False,
+            "Keeps `.context/events.md` and `.context/stats.json` in the projects of chats, anew after each turn.",
+            project="trusted",
+        ),
         Key(
             "log.level",
             "text",

@@ -205,6 +205,14 @@ class Log(Group):
     file: str | None
 
 
+class Project(Group):
+    """What is kept in the project itself."""
+
+    __slots__ = ("files",)
+    prefix = "project."
+    files: bool
+
+
 class Store(Group):
     __slots__ = ("busy_timeout", "data_dir")
     prefix = "store."
@@ -224,6 +232,7 @@ GROUPS = (
     Hooks,
     Index,
     Fetch,
+    Project,
     Log,
     Store,
 )
@@ -253,6 +262,7 @@ class Settings(Group):
         "open_files",
         "patches",
         "permissions",
+        "project",
         "providers",
         "rules",
         "sandbox",
@@ -280,6 +290,7 @@ class Settings(Group):
     hooks: Hooks
     index: Index
     fetch: Fetch
+    project: Project
     log: Log
     store: Store
     providers: Mapping[str, Mapping[str, Any]]

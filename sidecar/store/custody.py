@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
+import anyio.to_thread
 import msgspec
 
 from ..model.chats import Chat, ProcessIdentity
@@ -17,6 +18,13 @@ from .index import SCRUB_S, IndexStore
 from .projects import Project
 from .rebinding import Move, Rebound
 from .sqlite import Connection
+
+OLD_SHAPES = (".schema-",)
+"""Copies that were made before the database got a newer shape. What they hold is in the database too, if it is not
+purged."""
+
+DAMAGED = (".damaged-",)
+"""Databases that were put aside: what could not be saved of them is nowhere else, so they go with everything alone."""
 
 TOGETHER = 20
 """Chats that are purged in one transaction: a commit each would take long, and all at once would hold up turns."""
@@ -118,11 +126,15 @@ class Custody:
             some = ids[start : start + TOGETHER]
             done = await self._db.write(lambda db, some=some: self._purge(db, some))  # type: ignore[misc]
             total, left = total.plus(done.removed), left | done.left
+        if total.chats:
+            total = total.plus(Removed(copies=await self._forget_copies(OLD_SHAPES)))
         return Purged(total, left)
 
     async def purge_rest(self, paths: Sequence[str] | None) -> Removed:
-        """Purge what a project, or everybody, has beside the chats."""
-        return await self._db.write(lambda db: purge.purge_rest(db, paths))
+        """Purge what a project, or everybody, has beside the chats; with everything, damaged databases go too."""
+        removed = await self._db.write(lambda db: purge.purge_rest(db, paths))
+        copies = await self._forget_copies(OLD_SHAPES if paths is not None else OLD_SHAPES + DAMAGED)
+        return removed.plus(Removed(copies=copies))
 
     async def give_back(self) -> tuple[int, int]:
         """Make the files smaller by what is free in them: their bytes before and after.
@@ -152,6 +164,12 @@ class Custody:
                 total += os.stat(self._db.path + suffix).st_size
         return total
 
+    async def _forget_copies(self, kinds: Sequence[str]) -> int:
+        """Remove copies of the database that lie beside it, and hold what was purged from it; how many."""
+        if self._db.in_memory:
+            return 0
+        return await anyio.to_thread.run_sync(_remove_copies, self._db.path, tuple(kinds))
+
     def _is_abandoned(self, db: Connection, chat: int) -> bool:
         lease = leases.read(db, chat)
         owned = lease is not None and lease.owner is not None and lease.owner.instance != self._me.instance
@@ -168,6 +186,21 @@ class Custody:
             total = total.plus(purge.purge_chat(db, chat, _now()))
             leases.release(db, chat, generation)
         return Purged(total, left)
+
+
+def _remove_copies(path: str, kinds: tuple[str, ...]) -> int:
+    folder, name = os.path.split(path)
+    removed = 0
+    with suppress(OSError), os.scandir(folder) as found:
+        for entry in found:
+            # Not following links: what is no plain file here was not made by us.
+            if entry.name.startswith(tuple(name + kind for kind in kinds)) and entry.is_file(
+                follow_symlinks=False
+            ):
+                with suppress(OSError):
+                    os.unlink(entry.path)
+                    removed += 1
+    return removed
 
 
 def _checkpoint(db: Connection) -> None:

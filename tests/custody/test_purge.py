@@ -201,3 +201,40 @@ def test_a_project_is_found_and_purged_under_an_id_of_an_older_version(spawn: Sp
     sidecar = spawn()
     assert len(sidecar.call("chat/list", projectPath=str(project))["items"]) == 1
     assert purge(sidecar, scope="project", projectPath=str(project))["removed"]["chats"] == 1
+
+
+def test_copies_of_the_database_go_with_what_they_hold(spawn: Spawner) -> None:
+    sidecar = spawn()
+    sidecar.run(f"say {CANARY}", chatId="c")
+    sidecar.run("quiet", chatId="other")
+    aside, old = (
+        spawn.data_dir / "sidecar.db.damaged-20261118T000000Z",
+        spawn.data_dir / "sidecar.db.schema-6",
+    )
+    elsewhere = spawn.folder / "elsewhere"
+    for path in (aside, old, elsewhere):
+        path.write_text(CANARY)
+    (spawn.data_dir / "sidecar.db.schema-5").symlink_to(elsewhere)
+    assert purge(sidecar, chatId="c")["removed"]["copies"] == 1
+    assert holding(spawn) == [aside.name, "sidecar.db.schema-5"]
+    assert purge(sidecar, scope="all")["removed"]["copies"] == 1
+    assert (elsewhere.read_text(), aside.exists()) == (CANARY, False)
+
+
+def test_no_word_of_an_indexed_text_stays(spawn: Spawner) -> None:
+    word = "zyxwvqk"  # has no ending that a stem would lose
+    sidecar, project = spawn(), folder(spawn, "project")
+    (project / "notes.md").write_text(f"# {word}\n\n" + f"The {word} weaves. Nobody knows why.\n" * 200)
+    for chat in ("c", "other"):
+        sidecar.run("hello", chatId=chat, projectPath=str(project))
+    sidecar.call("index/add", path="notes.md", projectPath=str(project))
+    sidecar.call("index/add", content=f"{word} and looms. " * 500, source="a log", chatId="c")
+    sidecar.call("index/add", content="quiet words of another chat. " * 500, source="quiet", chatId="other")
+    removed = purge(sidecar, chatId="c")["removed"]
+    assert (removed["sources"], removed["chunks"] > 0) == (1, True)
+    assert holding(spawn, word) == ["sidecar.db"]
+    (result,) = sidecar.call("index/search", queries=["quiet"], chatId="other")["results"]
+    assert result["hits"]
+    removed = purge(sidecar, scope="project", projectPath=str(project))["removed"]
+    assert removed["sources"] == 2
+    assert holding(spawn, word) == []

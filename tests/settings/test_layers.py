@@ -70,6 +70,7 @@ def test_without_files_every_value_is_the_default(places: Places) -> None:
         "fetch.cache_ttl": (3600.0, "default"),
         "fetch.cache_max_bytes": (256 * 1024 * 1024, "default"),
         "fetch.allow_private": ((), "default"),
+        "project.files": (False, "default"),
         "log.level": ("warn", "default"),
         "log.file": (None, "default"),
         "store.data_dir": (str(places.data), "default"),

@@ -75,6 +75,8 @@ class PurgeCounts(Wire, kw_only=True, frozen=True):
     """Projects that are no longer known, and with them whether they were trusted."""
     totals: int
     """Figures of projects. A purge of chats alone leaves them."""
+    copies: int
+    """Copies of the database beside it: from before it got a newer shape, and with scope `all` damaged ones."""
 
 
 class LeftChat(Wire, kw_only=True, frozen=True):
