@@ -170,6 +170,20 @@ def test_what_carries_a_call_is_found_and_ended_by_its_key_alone(token: str) -> 
     assert (reap([token]), survivors(token), len(survivors(token + "0"))) == (1, set(), 1)
 
 
+def test_the_parts_of_a_call_are_reaped_with_it_and_each_by_itself(token: str) -> None:
+    marks = [f"{token}/1", f"{token}/10", token]
+    sleepers = [
+        subprocess.Popen(["/bin/sleep", token], env={MARK: mark}, start_new_session=True) for mark in marks
+    ]
+    try:
+        assert [len(survivors(mark)) for mark in marks] == [1, 1, 3]
+        assert (reap([f"{token}/1"]), survivors(token)) == (1, {sleepers[1].pid, sleepers[2].pid})
+        assert (reap([token]), survivors(token)) == (2, set())
+    finally:
+        for sleeper in sleepers:
+            sleeper.wait()
+
+
 async def test_a_process_whose_first_thread_has_ended_is_ended_too(folder: int) -> None:
     script = f"""setsid {PYTHON} -S -c '
 import ctypes, os, threading, time

@@ -199,6 +199,17 @@ def test_what_a_person_denies_does_not_run_and_what_a_rule_allows_does(bench: Wo
     assert not (bench.project / "made.txt").exists()
 
 
+def test_a_denial_that_stops_the_turn_runs_nothing_of_the_batch(bench: Workbench) -> None:
+    sidecar = bench.start([batch(("list", "ls"), ("a", "touch a")), "never said"], mode="ask")
+    sidecar.answering["permission/request"] = lambda params: {"decision": "deny_once", "then": "stop"}
+    sidecar.call("permissionRules/set", chatId="c", scope="chat", effect="allow", rule="run(ls)")
+    ended = sidecar.run("go", chatId="c")
+
+    assert ended["data"]["reason"] == "cancelled"
+    assert statuses(sidecar, ended["sessionId"]) == ["denied"]
+    assert not sidecar.events(ended["sessionId"], "tool.output")
+
+
 def test_a_batch_that_is_denied_altogether_runs_nothing(bench: Workbench) -> None:
     sidecar = bench.start([batch(("a", "touch a"), ("b", "touch b")), "done"], mode="ask")
     answer(sidecar, "deny_once")
