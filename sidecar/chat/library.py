@@ -52,7 +52,7 @@ class ChatLibrary:
         self._workspace = workspace
 
     async def keep(self, text: str, label: str, kind: SourceKind, *, path: str | None = None) -> Source:
-        return await self._desk.workshop.index().keep(_new(self._desk, self._item, text, label, kind, path))
+        return await _once(self._desk, _new(self._desk, self._item, text, label, kind, path))
 
     async def search(
         self,
@@ -183,18 +183,22 @@ async def _whole_of(desk: Desk, item: Item) -> str:
 
 async def _kept_once(desk: Desk, item: Item, text: str) -> Source | None:
     """The source of an output. One that cannot be indexed is not found again, and harms nothing else."""
-    label = item.title or item.name or "tool"
-    seen = hashlib.sha256(f"{label}\0{text}".encode(errors="replace")).digest()
-    known = desk.kept_sources.get(seen)
-    if known:
-        return known
     try:
-        source = await desk.workshop.index().keep(_new(desk, item, text, label, "output", None))
+        return await _once(desk, _new(desk, item, text, item.title or item.name or "tool", "output", None))
     except StorageFailed:
         raise
     except Failure as failure:
         logger.warning("an output is not indexed", extra={"error": failure.message})
         return None
+
+
+async def _once(desk: Desk, new: NewSource) -> Source:
+    """The source of a text; the same text under the same label is one."""
+    seen = hashlib.sha256(f"{new.label}\0{new.text}".encode(errors="replace")).digest()
+    known = desk.kept_sources.get(seen)
+    if known:
+        return known
+    source = await desk.workshop.index().keep(new)
     desk.kept_sources[seen] = source
     while len(desk.kept_sources) > MAX_REMEMBERED:
         del desk.kept_sources[next(iter(desk.kept_sources))]

@@ -31,7 +31,6 @@ INLINE_BYTES = 2 * 1024
 
 PREVIEW_TOKENS = 300
 HIT_TOKENS = 1200
-BYTES_A_TOKEN = 4
 
 OLD_S = 60
 """Seconds: the age of a younger copy is not worth a word."""
@@ -146,7 +145,7 @@ class FetchUrl:
             return _in_part(f"{head}\n\n{found}", body, source, measured)
         if len(body.encode()) <= self._inline:
             return Outcome(f"{head}\n\n{body}", shown=True, source=source.id, measured=asking)
-        preview = f"{head}\n\n{await hands.block(_preview, body, source)}"
+        preview = f"{head}\n\n{await hands.block(_preview, body, source, library.count)}"
         measured = msgspec.structs.replace(asking, captured=source.tokens, sent=library.count(preview))
         return _in_part(preview, body, source, measured)
 
@@ -197,15 +196,16 @@ def _head(got: Got, asked: str) -> str:
 async def _hits(library: Library, query: str, source: Source) -> tuple[str, int]:
     """The passages that hold the words, and how many tokens they are."""
     (found,) = await library.search([query], source=source.id, max_tokens=HIT_TOKENS)
-    kept = f"[{source.lines} lines kept as {source.id}; search_context finds words in it, get_output shows lines]"
-    return f"{spelled([query], [found])}\n\n{kept}", found.tokens
+    return f"{spelled([query], [found])}\n\n{_kept(source)}", found.tokens
 
 
-def _preview(body: str, source: Source) -> str:
+def _preview(body: str, source: Source, count: Callable[[str], int]) -> str:
     from ..index.preview import preview
+    from .web.outline import outline
 
-    return preview(body, label=source.label, id=source.id, max_tokens=PREVIEW_TOKENS, count=_rough_count)
+    made = outline(body, _kept(source), PREVIEW_TOKENS, count)
+    return made or preview(body, label=source.label, id=source.id, max_tokens=PREVIEW_TOKENS, count=count)
 
 
-def _rough_count(text: str) -> int:
-    return -(-len(text.encode()) // BYTES_A_TOKEN)
+def _kept(source: Source) -> str:
+    return f"[{source.lines} lines kept as {source.id}; search_context finds words in it, get_output shows lines of it]"

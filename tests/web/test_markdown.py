@@ -48,6 +48,7 @@ def md(html: str) -> str:
         ("<table><tr><td><p>a</p><p>b</p><td>c</table>", "a\n\nb\n\nc"),
         ("<table><tr><th>a<th>b<tr><td><p>1</p><p>2</p><td>3</table>", "| a | b |\n| --- | --- |\n| 1 2 | 3 |"),
         ("<table><tr><td><h2>a</h2><td>b<tr><td>c<td>d</table>", "## a\n\nb\n\nc\n\nd"),
+        ("<table><tr><th>a<th>b<tr><td><code>x</code><td>#y</table>", "| a | b |\n| --- | --- |\n| `x` | #y |"),
         ("<table><tr><td><table><tr><td>in<td>ner</table><td>out</table>", "in\n\nner\n\nout"),
         ("<dl><dt>Word<dd>What it means.</dl>", "**Word**\n\n: What it means."),
         ("a<hr>b", "a\n\n---\n\nb"),

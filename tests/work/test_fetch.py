@@ -98,7 +98,12 @@ def test_a_long_page_is_kept_and_previewed(bench: Workbench, site: Site) -> None
     assert output["text"].startswith(f"Mills <{site.url}/>\n\n")
     assert len(output["text"]) < 2000
     assert output["source"].startswith("out:")
-    assert output["source"] in output["text"]
+    assert f"kept as {output['source']};" in output["text"]
+    assert "… Headings, by line:\n1: ## Part 0\n" in output["text"]
+    (ended_event, _) = sidecar.events(ended["sessionId"], "tool.ended")
+    measured = ended_event["data"]["measured"]
+    assert (measured["fetches"], measured["fetchHits"]) == (1, 0)
+    assert measured["captured"] > 3 * measured["sent"]
     assert "The sails of Kinderdijk turn." in search["output"]["text"]
     assert output["source"] in search["output"]["text"]
 

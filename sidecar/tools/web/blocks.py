@@ -15,6 +15,7 @@ MAX_COLUMNS = 50
 MAX_IN_CELL = 4
 """Blocks of a cell that is still shown as one; a table with more in it, or with headings or code, arranges a page."""
 
+_BIG = re.compile(r"#{1,6} |`{3}")
 _BLANKS = re.compile(r"[ \t\n\r\f\v\u00a0\u200b]+")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SIGNS = frozenset(("¶", "#", "§", "🔗", ""))
@@ -194,7 +195,7 @@ class Blocks:
             return
         cell, self._page = self._page, self._outer.pop()
         table = self._tables[-1]
-        table.plain |= len(cell.blocks) > MAX_IN_CELL or any(block[:1] in "#`" for block in cell.blocks)
+        table.plain |= len(cell.blocks) > MAX_IN_CELL or any(map(_BIG.match, cell.blocks))
         if not table.rows:
             table.rows.append([])
         table.rows[-1] += [_joined(cell.blocks, cell.tight), *[""] * (cell.columns - 1)]
