@@ -78,7 +78,7 @@ def _tokens(figures: Json) -> str:
 
 def _cost(figures: Json) -> str:
     if figures["cost"] is None:
-        return "Cost: not known, as no price of these models is." if figures["countedTurns"] else ""
+        return "Cost: not known; these models have no known price." if figures["countedTurns"] else ""
     priced, counted = figures["pricedTurns"], figures["countedTurns"]
     of = "" if priced == counted else f", of the {priced} turns of {counted} whose model has a known price"
     return f"Cost: {_dollars(figures['cost'])} by list prices{of}."
@@ -128,13 +128,13 @@ def _days(days: Sequence[Json]) -> str:
     if len(shown) < 2:
         return ""
     most = max(day["inputTokens"] + (day["outputTokens"] or 0) for day in shown) or 1
+    priced = any(day["cost"] is not None for day in shown)
     rows = []
     for day in shown:
         total = day["inputTokens"] + (day["outputTokens"] or 0)
+        row = {"day": day["day"], "tokens": f"{total:,}", "": bar(total / most) if total else ""}
         cost = "" if day["cost"] is None else _dollars(day["cost"])
-        rows.append(
-            {"day": day["day"], "tokens": f"{total:,}", "": bar(total / most) if total else "", "cost": cost}
-        )
+        rows.append({**row, "cost": cost} if priced else row)
     return as_table(rows)
 
 

@@ -150,3 +150,30 @@ def test_figures_of_a_turn_that_runs_come_with_its_end(spawn: Spawner) -> None:
     assert sidecar.call("stats/read")["countedTurns"] == 0
     sidecar.call("turn/cancel", chatId="c")
     assert sidecar.call("stats/read")["turns"] == 1
+
+
+def test_what_tools_kept_out_is_the_sum_of_their_ends(bench: Workbench) -> None:
+    noise = "".join(f"{n:05} nothing of note happened here\n" for n in range(3000))
+    (bench.project / "build.log").write_text(noise + "the shuttle broke at pick 4711\n" + noise)
+    look = [call("run_command", command="cat build.log")]
+    seek = [call("search_context", queries=["shuttle broke", "pick"])]
+    sidecar = bench.start([look, seek, [call("read_file", path="notes.txt")], "It broke at pick 4711."])
+    session = sidecar.run("why did it stop?", chatId="c")["sessionId"]
+    ends = [event["data"] for event in sidecar.journal(session) if event["type"] == "tool.ended"]
+    sums: Counter[str] = Counter()
+    for end in ends:
+        sums.update(end.get("measured", {}))
+    figures = sidecar.call("stats/read", scope="chat", chatId="c")
+    names = ("captured", "sent", "returned", "searches")
+    assert {name: figures[name] for name in names} == {name: sums[name] for name in names}
+    assert (sums["captured"] > 50 * sums["sent"] > 0, sums["returned"] > 0, sums["searches"]) == (
+        True,
+        True,
+        2,
+    )
+    assert figures["keptOut"] == sums["captured"] - sums["sent"] - sums["returned"]
+    tools = {tool["name"]: (tool["captured"], tool["returned"]) for tool in figures["tools"]}
+    assert tools["run_command"] == (sums["captured"], None)
+    assert tools["search_context"] == (None, sums["returned"])
+    assert tools["read_file"] == (None, None)
+    assert figures["index"]["sources"] >= 1
