@@ -1,6 +1,6 @@
 # `make help` lists what there is. Everything runs in .venv, which is set up when requirements or pyproject change.
 .POSIX:
-.PHONY: help setup test faults crash check format chat bench generate lock clean
+.PHONY: help setup test faults crash powerloss mutants check format chat bench generate lock clean
 
 PYTHON ?= python3
 BIN = .venv/bin
@@ -31,6 +31,12 @@ faults: $(STAMP) ## every system call of a turn fails or kills; disks without ro
 
 crash: $(STAMP) ## N kills at random points of random work, three sidecars on one database
 	SIDECAR_CRASH_KILLS=$(or $(N),5000) $(BIN)/python -m pytest -n0 -s tests/crash
+
+powerloss: $(STAMP) ## N times the disk loses what it was not told to keep (root and loop devices)
+	SIDECAR_POWERLOSS_ROUNDS=$(or $(N),500) $(BIN)/python -m pytest -n0 -rs -s tests/faults/test_power_loss.py
+
+mutants: $(STAMP) ## broken twins of the program, each caught by the suite meant for it
+	SIDECAR_MUTANTS=1 $(BIN)/python -m pytest -n0 -rs -v tests/mutants
 
 check: $(STAMP) ## formatter, linter, strict types, import contracts
 	$(BIN)/ruff format --check .

@@ -49,6 +49,30 @@ def test_an_older_shape_is_brought_up_to_date_and_announced(db: Connection, step
     assert (_version(db), said) == (2, ["migrating"])
 
 
+def test_an_older_shape_is_backed_up_first(tmp_path: Path, steps: list[Migration]) -> None:
+    path = str(tmp_path / "old.db")
+    db = connect(path, isolation_level=None)
+    migrate(db, steps[:1], lambda _: None, path)
+    assert not (tmp_path / "old.db.schema-1").exists()
+    migrate(db, steps, lambda _: None, path)
+    db.close()
+    kept = connect(f"{path}.schema-1", isolation_level=None)
+    assert (_version(kept), kept.execute("SELECT * FROM one").fetchall()) == (1, [(1,)])
+    kept.close()
+    assert stat.S_IMODE(os.stat(f"{path}.schema-1").st_mode) == 0o600
+
+
+@pytest.mark.parametrize("version", [step.version for step in known_migrations()])
+def test_every_older_shape_is_brought_up_to_date(db: Connection, version: int) -> None:
+    migrate(db, [step for step in known_migrations() if step.version <= version], lambda _: None)
+    migrate(db, known_migrations(), lambda _: None)
+    blank = connect(":memory:", isolation_level=None)
+    migrate(blank, known_migrations(), lambda _: None)
+    shapes = [sorted(each.execute("SELECT type, name FROM sqlite_master").fetchall()) for each in (db, blank)]
+    blank.close()
+    assert shapes[0] == shapes[1]
+
+
 def test_a_migration_that_fails_leaves_the_old_shape(db: Connection, steps: list[Migration]) -> None:
     migrate(db, steps[:1], print)
     steps[1].path.write_text("ALTER TABLE one ADD COLUMN b;\nNONSENSE;\n")
