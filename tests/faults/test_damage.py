@@ -22,7 +22,7 @@ from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
 from tests.support.wire import Json
 
-PLACES = int(os.environ.get("SIDECAR_DAMAGE_PLACES", "25"))
+PLACES = int(os.environ.get("SIDECAR_DAMAGE_PLACES", "12"))
 """How many places are damaged, over all files; `make faults` takes 500."""
 
 SEED = int(os.environ.get("SIDECAR_DAMAGE_SEED", "11"))

@@ -27,7 +27,7 @@ from tests.support.spawner import Spawner
 from tests.support.verdict import broken_rules, losses
 from tests.support.wire import Json
 
-ROUNDS = int(os.environ.get("SIDECAR_POWERLOSS_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("SIDECAR_POWERLOSS_ROUNDS", "2"))
 SEED = int(os.environ.get("SIDECAR_POWERLOSS_SEED", "3"))
 CONTROL_ROUNDS = 5
 """The first loss is enough; a twin that loses nothing in so many was not put to the test."""

@@ -122,11 +122,16 @@ def test_cancelling_nothing_is_silent(sidecar: Sidecar) -> None:
 
 
 def test_a_commit_is_not_undone_by_a_cancelled_request(sidecar: Sidecar) -> None:
-    id = sidecar.ask("prompt/send", chatId="c", promptId="p", text="hello")
-    sidecar.notify("$/cancelRequest", id=id)
-    answer = sidecar.answer(id)
-    again = sidecar.say("hello", chatId="c", prompt="p")
-    assert again["disposition"] == ("duplicate" if "result" in answer else "started")
+    sidecar.run("warm", chatId="c")
+    for number in range(40):
+        id = sidecar.ask("prompt/send", chatId="c", promptId=f"p{number}", text="hello")
+        for _ in range(number % 8):  # so that the cancel comes earlier or later on the way to the commit
+            sidecar.call("ping")
+        sidecar.notify("$/cancelRequest", id=id)
+        answer = sidecar.answer(id)
+        again = sidecar.say("hello", chatId="c", prompt=f"p{number}")
+        assert (again["disposition"] == "duplicate") is ("result" in answer), number
+        sidecar.wait_turn(again["sessionId"], again["turnId"])
 
 
 def test_ping_counts_the_requests_under_way(sidecar: Sidecar) -> None:

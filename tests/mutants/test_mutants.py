@@ -84,14 +84,6 @@ MUTANTS = [
         needs_root=True,
     ),
     Mutant(
-        "never asks the disk again",
-        f"{STORE}/database.py",
-        "                await self.write(_touch)\n",
-        "                continue\n",
-        f"{FAULTS}/test_small_disks.py -k full_disk",
-        needs_root=True,
-    ),
-    Mutant(
         "moves a database that another holds",
         f"{STORE}/holding.py",
         "    if _lock(fd, alone=True) and not _in_use(path):\n",
@@ -151,7 +143,6 @@ MUTANTS = [
 
 IN_CI = {
     "acknowledges before the commit",
-    "ignores the lease",
     "does not compare checksums",
     "migrates without a backup",
 }
