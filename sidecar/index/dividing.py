@@ -34,9 +34,14 @@ def prepared(text: str, max_bytes: int, count: Callable[[str], int]) -> tuple[Fi
     return figures, packed(kept)
 
 
-def slices(text: str, pending: Pending, chunk_bytes: int) -> Iterator[Slice]:
-    """What is left of a text to be indexed, the last one marked as such."""
-    seen: set[int] = set()
+def rough_count(text: str) -> int:
+    """About as many tokens as a text has. It stands in until the tables are loaded, for which no turn has to wait."""
+    return len(text) // 4
+
+
+def slices(text: str, pending: Pending, chunk_bytes: int, count: Callable[[str], int]) -> Iterator[Slice]:
+    """What is left of a text to be indexed; the last one is marked as such, and tells how many tokens the text has."""
+    seen: set[bytes] = set()
     group: list[Chunk] = []
     waiting: Slice | None = None
     for chunk in chunks(text, kind=pending.kind, path=pending.path, max_bytes=chunk_bytes):
@@ -51,15 +56,16 @@ def slices(text: str, pending: Pending, chunk_bytes: int) -> Iterator[Slice]:
         if waiting:
             yield waiting
         waiting = _slice(text, group, seen, pending)
-    yield msgspec.structs.replace(waiting or Slice((), "", pending.done, True), last=True)
+    last = waiting or Slice((), "", pending.done)
+    yield msgspec.structs.replace(last, last=True, tokens=_tokens(text, count))
 
 
-def _slice(text: str, group: Sequence[Chunk], seen: set[int], pending: Pending) -> Slice:
+def _slice(text: str, group: Sequence[Chunk], seen: set[bytes], pending: Pending) -> Slice:
     start, end = group[0].start, group[-1].end
     if len(seen) > MAX_SEEN:
         seen.clear()
     entries = [(_named(chunk, pending), text[chunk.start : chunk.end]) for chunk in group]
-    return Slice(entries, different(text[start:end], seen), end, False)
+    return Slice(entries, different(text[start:end], seen), end)
 
 
 def _named(chunk: Chunk, pending: Pending) -> Chunk:

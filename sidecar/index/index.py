@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from ..context.tokens.counting import Counter
+from ..context.tokens.counting import Counter, is_loaded
 from ..context.tokens.encodings import O200K
 from ..context.tokens.families import Family
 from ..model.failures import Failure, invalid
@@ -31,11 +32,11 @@ from ..model.index import (
     Whole,
 )
 from ..store.index import IndexStore
-from ..store.index_rows import Pending
+from ..store.index_rows import Pending, Slice
 from ..store.index_search import Bounds
 from ..workspace.paths import Workspace
 from ..workspace.text import NotText, decoded
-from .dividing import SLICE, prepared, slices
+from .dividing import SLICE, prepared, rough_count, slices
 from .folder import MAX_FILE, found_files
 from .searching import Searcher, bounds_of
 
@@ -51,7 +52,6 @@ DAY_MS = 24 * 60 * 60 * 1000
 LARGE = 64 * 1024 * 1024
 """Bytes that were kept since the last look at what is too much."""
 
-MAX_LINES = 1_000_000_000
 USED_AGAIN_S = 3600.0
 MAX_USED = 10_000
 """Uses of a text are written down once an hour: which was used least recently need not be known better."""
@@ -101,7 +101,8 @@ class Index:
     async def keep(self, new: NewSource) -> Source:
         """Keep a text; it is durable when this returns, and searchable soon."""
         limit = self._settings().max_output_size
-        figures, parts = await anyio.to_thread.run_sync(prepared, new.text, limit, self.count)
+        count = self.count if is_loaded(PLAIN) else rough_count
+        figures, parts = await anyio.to_thread.run_sync(prepared, new.text, limit, count)
         source = await self._store.put(new, figures, parts)
         self._kept += source.bytes
         self._wake()
@@ -281,23 +282,19 @@ class Index:
         text = await self._store.text(pending.id)
         if text is None:
             return
-        left = slices(text, pending, self._settings().chunk_bytes)
+        ahead = _Ahead(slices(text, pending, self._settings().chunk_bytes, self.count))
         done = pending.done
-        while True:
-            try:
-                slice = await anyio.to_thread.run_sync(next, left, None)
-            except (
-                Exception
-            ) as error:  # a text that cannot be divided is kept all the same, and read by its id
-                logger.error("a text cannot be indexed", extra={"error": str(error)}, exc_info=True)
-                await self._store.give_up(pending.id)
-                return
-            if slice is None or not await self._store.enter(pending.id, done, slice):
+        slice = await ahead.next()
+        while slice is not None:
+            if not await ahead.beside(partial(self._store.enter, pending.id, done, slice)):
                 return
             done = slice.until
             self._advanced()
             if self._woken and not slice.last:
                 await self._index_small(pending)
+            slice = await ahead.next()
+        if ahead.failed:
+            await self._store.give_up(pending.id)
 
     async def _index_small(self, large: Pending) -> None:
         """What came while a large text is being indexed does not wait for its end."""
@@ -336,6 +333,46 @@ class Index:
 
     def _cut(self, text: str, max_tokens: int) -> str:
         return self._counter.cut(text, max_tokens, PLAIN)
+
+
+class _Ahead:
+    """The slices of a text; the next one is made in a thread while another is written."""
+
+    def __init__(self, left: Iterator[Slice]) -> None:
+        self._left = left
+        self._made: list[Slice | None] = []
+        self.failed = False
+        """Whether the text cannot be divided. It is kept all the same, and read by its id."""
+
+    async def next(self) -> Slice | None:
+        if not self._made:
+            await self._make()
+        return self._made.pop(0)
+
+    async def beside(self, write: Callable[[], Awaitable[bool]]) -> bool:
+        """Write, and have the next slice made meanwhile."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._make)
+            outcome = await _outcome(write)
+        if isinstance(outcome, Failure):
+            raise outcome
+        return outcome
+
+    async def _make(self) -> None:
+        try:
+            self._made.append(await anyio.to_thread.run_sync(next, self._left, None))
+        except Exception as error:  # whatever is in a text, those behind it are still to be indexed
+            logger.error("a text cannot be indexed", extra={"error": str(error)}, exc_info=True)
+            self.failed = True
+            self._made.append(None)
+
+
+async def _outcome(write: Callable[[], Awaitable[bool]]) -> bool | Failure:
+    """What came of it, as a value: a task group would wrap the failure."""
+    try:
+        return await write()
+    except Failure as failure:
+        return failure
 
 
 def _within(source: Source, chat: int | None, project: str | None) -> bool:

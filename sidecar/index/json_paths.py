@@ -46,7 +46,8 @@ def json_sections(text: str, whole: int) -> list[Border]:
         return []
     root = _read(text)
     borders: list[Border] = []
-    if root is not None:
+    # What ends long before the text does is the first of many, as in a log of one object a line.
+    if root is not None and root.end > min(len(text), MAX_READ) // 2:
         _divide(root, "", whole, borders)
     return borders
 

@@ -20,7 +20,12 @@ WORTH = 0.5
 """A line that holds this part of what the best one holds comes before what merely stands around."""
 
 FURTHER = 12
-"""Places behind those that are hits, whose best lines are shown with these."""
+EQUAL = 0.93
+"""Places behind those that are hits: the best lines of so many are shown with these, when they are worth as much but
+for a little. A log says the same thing many times, and any of them may be meant."""
+
+GAP = 2
+"""Lines between two that are shown, which are shown too: a mark would take as much room."""
 
 MARK = 5
 """Tokens of a mark for left out lines, and of the line end."""
@@ -52,7 +57,7 @@ def packed(places: Sequence[Place], limit: int, max_tokens: int, count: Count, c
 def _add_further(shown: Sequence[_Excerpt], place: Place, room: int) -> int:
     """Show the best line of a further place with a hit of the same text; the tokens that takes."""
     for excerpt in shown:
-        if excerpt.place.source.id == place.source.id and place.score >= WORTH * excerpt.place.score:
+        if excerpt.place.source.id == place.source.id and _value(place) >= EQUAL * _value(excerpt.place):
             return excerpt.add(place, room)
     return 0
 
@@ -145,9 +150,11 @@ class _Excerpt:
         if taken > room:
             return 0
         self._shown.append((number, best))
-        if place.candidate.chunk.title and best and taken + (head := self._price(number, 0)) <= room:
-            self._shown.append((number, 0))
-            taken += head
+        for at in [0, *range(1, best)] if place.candidate.chunk.title and best <= GAP + 1 else [0]:
+            price = self._price(number, at)
+            if place.candidate.chunk.title and at != best and taken + price <= room:
+                self._shown.append((number, at))
+                taken += price
         return taken
 
     def _wishes(self) -> list[int]:
@@ -182,6 +189,10 @@ class _Excerpt:
         if gap < 0:
             return "" if before[0] == after[0] and before[1] + 1 == after[1] else " … "
         return f"\n… {gap} lines …\n" if gap else "\n"
+
+
+def _value(place: Place) -> float:
+    return place.values[_best(place)]
 
 
 def _best(place: Place) -> int:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 
 from ..store.recall import distance
+from .stems import WORD
 
 MIN_PART = 4
 """Letters of a word that is looked for inside others."""
@@ -20,17 +21,25 @@ MAX_OTHERS = 8
 LONGEST = 40
 """Letters of a word that is remembered for this; longer ones are keys and encoded data."""
 
-_WORTH = re.compile(rf"(?<![^\W_])(?=[^\W_]*[^\W\d_]{{4}})[^\W_]{{4,{LONGEST}}}(?![^\W_])")
+_WORTH = re.compile(rf"(?<!\S)(?=\S*[^\W\d_]{{4}})\S{{4,{LONGEST}}}(?!\S)")
 """Tokens with four letters in a row: numbers, addresses and hashes are found by their beginning or not at all."""
 
+_PLAIN = bytes(
+    code if code > 127 else ord(chr(code).lower()) if chr(code).isalnum() else 32 for code in range(256)
+)
+"""Of bytes of UTF-8: lower case, and blanks for all of ASCII that belongs to no word."""
 
-def different(text: str, seen: set[int]) -> str:
-    """The words that a stretch of a text has first, in lower case; `seen` learns them by their hashes."""
-    raw = [word for word in set(text.split()) if hash(word) not in seen]
-    seen.update(map(hash, raw))
-    words = {word for word in _WORTH.findall(" ".join(raw).lower()) if hash(word) not in seen}
-    seen.update(map(hash, words))
-    return " ".join(sorted(words))
+
+def different(text: str, seen: set[bytes]) -> str:
+    """The words that a stretch of a text has first, in lower case; `seen` learns all its tokens."""
+    new = set(text.encode().translate(_PLAIN).split()).difference(seen)
+    seen |= new
+    worth = b" ".join(
+        [token for token in new if token > b":"]
+    ).decode()  # what begins with a digit sorts before
+    if not worth.isascii():
+        worth = " ".join(WORD.findall(worth.lower()))
+    return " ".join(sorted(set(_WORTH.findall(worth))))
 
 
 def triples(word: str) -> list[str]:

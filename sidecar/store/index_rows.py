@@ -75,7 +75,9 @@ class Slice(msgspec.Struct, frozen=True):
     chunks: Sequence[tuple[Chunk, str]]
     spelled: str
     until: int
-    last: bool
+    last: bool = False
+    tokens: int | None = None
+    """Of the whole text, where they were counted."""
 
 
 def packed(text: str) -> list[bytes]:
@@ -168,8 +170,9 @@ def enter(db: Connection, source: int, done: int, slice: Slice) -> bool:
         db.execute("INSERT INTO index_spelled (id, words) VALUES (?, ?)", (base + done, slice.spelled))
         db.execute("INSERT INTO index_letters (rowid, words) VALUES (?, ?)", (base + done, slice.spelled))
     db.execute(
-        "UPDATE index_sources SET chunks = chunks + ?, done = ?, pending = ? WHERE id = ?",
-        (len(slice.chunks), slice.until, not slice.last, source),
+        "UPDATE index_sources SET chunks = chunks + ?, done = ?, pending = ?, tokens = coalesce(?, tokens)"
+        " WHERE id = ?",
+        (len(slice.chunks), slice.until, not slice.last, slice.tokens, source),
     )
     return True
 
