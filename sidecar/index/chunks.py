@@ -86,8 +86,9 @@ def _defined(text: str, path: str) -> list[Border]:
         made[behind] = titles[one.parent] if one.parent >= 0 else ""
     for at, one in enumerate(definitions):
         made[starts[one.first]] = titles[at]
-    made.pop(len(text), None)
-    return [Border(start, made[start]) for start in sorted(made)]
+    ordered = [*sorted(made), len(text)]
+    # Blank lines behind a definition stay with it.
+    return [Border(start, made[start]) for start, end in pairwise(ordered) if text[start:end].strip()]
 
 
 def _breadcrumb(definitions: Sequence[Definition], at: int) -> str:

@@ -20,14 +20,13 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]')
 
 
 class _Box:
-    """An object or an array: where it is, and where its members begin and what they are called."""
+    """An object or an array: where it ends, where its members begin, and what they are called. Numbers and the like are
+    no members of an array: nobody looks for them by their place."""
 
-    __slots__ = ("end", "is_object", "members", "name", "start")
+    __slots__ = ("end", "is_object", "members")
 
-    def __init__(self, start: int, name: str, is_object: bool) -> None:
-        self.start = start
+    def __init__(self, start: int, is_object: bool) -> None:
         self.end = start
-        self.name = name
         self.is_object = is_object
         self.members: list[tuple[int, str, _Box | None]] = []
 
@@ -44,7 +43,7 @@ def json_sections(text: str, whole: int) -> list[Border]:
     begun = text[:200].lstrip()
     if not begun.startswith(("{", "[")):
         return []
-    root = _read(text)
+    root = _Reader().read(text)
     borders: list[Border] = []
     # What ends long before the text does is the first of many, as in a log of one object a line.
     if root is not None and root.end > min(len(text), MAX_READ) // 2:
@@ -52,63 +51,68 @@ def json_sections(text: str, whole: int) -> list[Border]:
     return borders
 
 
-def _read(text: str) -> _Box | None:
-    """The outermost object or array, as far as it goes."""
-    root: _Box | None = None
-    open_: list[_Box] = []
-    key: tuple[int, str] | None = None
-    expecting = False
-    last_string: tuple[int, str] | None = None
-    for token in _TOKEN.finditer(text, 0, MAX_READ):
-        sign = token[0]
-        at = token.start()
-        if sign[0] == '"':
-            last_string = (at, sign[1:-1])
-            if expecting and open_ and not open_[-1].is_object:
-                open_[-1].members.append((at, "", None))
-                expecting = False
-            continue
-        if sign == ":":
-            if open_ and open_[-1].is_object and last_string:
-                key = last_string
-                open_[-1].members.append((key[0], key[1], None))
-        elif sign in "{[":
-            box = _Box(at, key[1] if key else "", sign == "{")
-            if open_:
-                if open_[-1].is_object and key and open_[-1].members:
-                    start, name, _ = open_[-1].members[-1]
-                    open_[-1].members[-1] = (start, name, box)
-                else:
-                    open_[-1].members.append((at, "", box))
-            elif root is None:
-                root = box
-            if len(open_) >= MAX_DEPTH:
-                return root
-            open_.append(box)
-            key, expecting = None, True
-            continue
-        elif sign in "}]":
-            if not open_:
-                return root
-            open_.pop().end = token.end()
-            if not open_:
-                return root
-            key, expecting = None, False
+class _Reader:
+    """Reads tokens into boxes. `_string` is the last text, which is a key when a colon follows."""
+
+    def __init__(self) -> None:
+        self.root: _Box | None = None
+        self._open: list[_Box] = []
+        self._string: tuple[int, str] | None = None
+        self._awaits_member = False
+
+    def read(self, text: str) -> _Box | None:
+        """The outermost object or array, as far as it goes."""
+        for token in _TOKEN.finditer(text, 0, MAX_READ):
+            sign = token[0]
+            if sign[0] == '"':
+                self._take_string(token.start(), sign[1:-1])
+            elif sign in "{[":
+                if len(self._open) == MAX_DEPTH:
+                    break
+                self._begin(token.start(), sign == "{")
+            elif sign in "}]":
+                self._end(token.end())
+                if not self._open:
+                    return self.root
+            elif sign == "," or not self._open[-1].is_object:
+                self._awaits_member = True
+            elif self._string:
+                start, name = self._string
+                self._open[-1].members.append((start, name, None))
+        for box in self._open:
+            box.end = min(len(text), MAX_READ)
+        return self.root
+
+    def _take_string(self, start: int, text: str) -> None:
+        self._string = (start, text)
+        if self._open and self._awaits_member and not self._open[-1].is_object:
+            self._open[-1].members.append((start, "", None))
+        self._awaits_member = False
+
+    def _begin(self, start: int, is_object: bool) -> None:
+        box = _Box(start, is_object)
+        if self.root is None:
+            self.root = box
+        elif self._open[-1].is_object and self._open[-1].members:
+            begun, name, _ = self._open[-1].members[-1]
+            self._open[-1].members[-1] = (begun, name, box)
         else:
-            key, expecting = None, True
-        last_string = None
-    for box in open_:
-        box.end = min(len(text), MAX_READ)
-    return root
+            self._open[-1].members.append((start, "", box))
+        self._open.append(box)
+        self._awaits_member, self._string = True, None
+
+    def _end(self, end: int) -> None:
+        self._open.pop().end = end
+        self._awaits_member, self._string = False, None
 
 
 def _divide(box: _Box, path: str, whole: int, borders: list[Border]) -> None:
     waiting = [(box, path)]
     while waiting:
         box, path = waiting.pop()
-        ends = [start for start, _, _ in box.members[1:]] + [box.end]
+        ends = [*(start for start, _, _ in box.members[1:]), box.end]
         size = GROUP + 1
-        for number, ((start, name, inner), end) in enumerate(zip(box.members, ends, strict=True)):
+        for number, ((start, name, inner), end) in enumerate(zip(box.members, ends, strict=False)):
             here = f"{path}.{name}" if box.is_object else f"{path}[{number}]"
             large = inner is not None and end - start > whole
             if large or size + end - start > GROUP:

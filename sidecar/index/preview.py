@@ -1,6 +1,7 @@
 """The short head that stands for a text which is kept out of the window. Pure.
 
-First and last lines, what failed, what its reader hopes to find, the words that tell it from others, how to get the rest.
+First and last lines, what failed, what its reader hopes to find, the words that tell it from others, how to get the
+rest.
 """
 
 from __future__ import annotations
