@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
+from ..model.index import WORDS_IN_IT
 from .query import is_stop, parse, plan
 from .ranking import Matcher
 from .stems import folded
@@ -58,7 +59,7 @@ def preview(
     if room < 0:
         return f"[{id}]"
     telling = _distinctive(lines)
-    words = f"[Words in it: {', '.join(telling)}]"
+    words = f"{WORDS_IN_IT}{', '.join(telling)}]"
     if telling and (price := count(words) + MARK) <= room // 4:
         parts.append(words)
         room -= price

@@ -11,6 +11,9 @@ SourceKind = Literal["output", "file", "page", "code", "text"]
 
 Scope = Literal["chat", "project", "all"]
 
+WORDS_IN_IT = "[Words in it: "
+"""How the line of a preview begins that names words of the text: they can be searched for, but they say nothing."""
+
 
 class NewSource(msgspec.Struct, frozen=True):
     """A text to be kept. `label` is what a search names it by: a command line, a path, an address.

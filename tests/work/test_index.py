@@ -222,17 +222,17 @@ def kept_block(sidecar: Sidecar, text: str, **more: Any) -> Json:
 
 def test_what_a_prompt_asks_for_comes_back_out_of_the_index(bench: Workbench) -> None:
     lines = LOG.splitlines()
-    (bench.project / "day.log").write_text("\n".join([*lines, "ERROR loom 7: the red thread broke", *lines]))
+    (bench.project / "day.log").write_text("\n".join([*lines, "loom 7: the red thread is worn", *lines]))
     sidecar = bench.start([call("run_command", command="cat day.log"), "done"])
     sidecar.run("go", chatId="c")
-    block = kept_block(sidecar, "Which loom had the broken thread?")
+    block = kept_block(sidecar, "Which loom has the worn thread?")
 
     assert (block["included"], block["gate"]) == ("full", "uncovered-terms")
-    assert "ERROR loom 7: the red thread broke" in block["text"]
+    assert "loom 7: the red thread is worn" in block["text"]
     assert kept_block(sidecar, "Thank you very much!")["included"] == "absent"
     assert kept_block(sidecar, "Which loom broke?", context={"retrieval": "never"})["included"] == "absent"
     sidecar.call("chat/open", chatId="other", projectPath=str(bench.project))
-    assert "red thread" not in str(kept_block(sidecar, "Which loom had the broken thread?", chatId="other"))
+    assert "red thread" not in str(kept_block(sidecar, "Which loom has the worn thread?", chatId="other"))
 
 
 def test_an_indexed_file_comes_by_the_name_of_its_definition(bench: Workbench) -> None:

@@ -11,6 +11,7 @@ import functools
 import re
 from collections.abc import Iterable, Iterator
 
+from ...model.index import WORDS_IN_IT
 from . import phrases
 from .structure import LOOKED_AT
 
@@ -23,6 +24,7 @@ SURE = 5
 ENDING = 2
 """Letters at the end of a word that may differ: plurals and cases. Not of words of three letters or less."""
 
+_LISTED = re.compile(rf"(?m)^{re.escape(WORDS_IN_IT)}.*$")
 _QUOTED = re.compile(r"[\"“„«「『]([^\"“”„«»「」『』\n]{3,80})[\"”“»」』]")
 _TERM = re.compile(rf"[{phrases.WIDE}]+|[^\W{phrases.WIDE}]+(?:[.'’-][^\W{phrases.WIDE}]+)*")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
@@ -36,7 +38,7 @@ def uncovered(prompt: str, assembled: Iterable[str]) -> tuple[float, tuple[str, 
     wanted = salient(prompt)
     if not wanted:
         return 0.0, ()
-    text = "\n".join(phrases.folded(piece) for piece in assembled)
+    text = "\n".join(phrases.folded(_LISTED.sub("", piece)) for piece in assembled)
     missing = tuple(term for term in wanted if not _found(term, text))
     return len(missing) / len(wanted), missing
 
