@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..engines import native
@@ -84,7 +85,8 @@ class Answering:
             first = ModelRequest(name, messages, effort)
         settings = self._desk.settings
         limits = Limits(config["maxSteps"], settings.max_seconds, settings.max_tokens)
-        return await native.run(TurnRequest(provider, first, limits, tools, refit), turn)
+        with self._noted(turn.id):
+            return await native.run(TurnRequest(provider, first, limits, tools, refit), turn)
 
     async def _ask_hooks(self, turn: RunningTurn, prompt: Prompt, goes_on: Turn | None) -> list[Block]:
         """What hooks add to the prompt; raises when they refuse it."""
@@ -95,6 +97,15 @@ class Answering:
         hooks = TurnHooks(self._desk, turn)
         turn.on_stop = hooks.stopping
         return await hooks.begin(prompt, goes_on)
+
+    @contextmanager
+    def _noted(self, turn: str) -> Iterator[None]:
+        """While the model answers, nothing that holds up the whole process is begun for another chat."""
+        self._desk.workshop.answered.add(turn)
+        try:
+            yield
+        finally:
+            self._desk.workshop.answered.discard(turn)
 
     async def resolve(self, model: str) -> tuple[Provider, str]:
         return self._providers.resolve(await self._providers.default() if model == AUTO else model)

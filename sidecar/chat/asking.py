@@ -20,7 +20,8 @@ from ..context.fences import stub
 from ..context.gates import Switches
 from ..context.materials import Assembly, Materials
 from ..context.materials import Block as Row
-from ..context.tokens.counting import load
+from ..context.tokens.counting import is_loaded, load
+from ..context.tokens.families import family_of
 from ..model.chats import Chat
 from ..model.content import Block, Kept, Turn
 from ..model.failures import Failure, ProviderFailed
@@ -32,11 +33,14 @@ from .copies import GATHERED
 from .desk import Desk
 from .gathering import RECENT_TURNS, Gathered, Gatherer
 from .materials import Asked, Collecting, History
-from .measuring import Measure, measure_for, rough_count
+from .measuring import BYTES_A_TOKEN, Measure, measure_for, rough_count
 from .messages import as_sent, attachment_text, plain
 
 SMALL = 4000
 """Tokens that fit every window: below this a model's window need not be asked for, nor its tokens counted."""
+
+WAITING_SHARE = 4
+"""A chat that takes no more than a quarter of its window by a rough count fits it by any."""
 
 FIRST_PAGE_TURNS = 25
 PAGE_TURNS = 200
@@ -88,7 +92,8 @@ class _Asking:
         asked = self._asked
         compaction, restored = await self._store.snapshots.before_a_request(self._chat.id)
         window, is_missed, small = await self._window()
-        measure = await self._measure(window, small and restored is None)
+        small = small and restored is None and not asked.preview
+        measure = await self._measure(small or await self._can_wait(window, compaction))
         budget = self._budget(window, measure)
         asked = self._asked = _without_overlong(asked, budget, measure)
         history = await self._history(budget, measure, compaction)
@@ -133,13 +138,27 @@ class _Asking:
         prompt = measure.count(asked.said) + MESSAGE_TOKENS + attached + measure.media(asked.attached)
         return Budget(made.window, made.reserve, min(made.total, asked.budget + prompt))
 
-    async def _measure(self, window: int | None, small: bool) -> Measure:
+    async def _measure(self, rough_is_enough: bool) -> Measure:
         """Exact counts when they matter; an upper estimate while everything fits many times over."""
         factor = await self._store.calibration(self._asked.name)
-        measure = measure_for(self._asked.model, factor, rough_is_enough=small and not self._asked.preview)
+        measure = measure_for(self._asked.model, factor, rough_is_enough=rough_is_enough)
         if not measure.rough:
             await anyio.to_thread.run_sync(load, measure.family)
         return measure
+
+    async def _can_wait(self, window: int | None, compaction: Compaction | None) -> bool:
+        """Whether the table of tokens is better loaded later: it holds up the whole process, and a model is answering
+        in another chat; an estimate does as long as this one takes a small part of its window."""
+        others = self._desk.workshop.answered - {self._asked.turn_id}
+        if not others or is_loaded(family_of(self._asked.model)):
+            return False
+        room = budgets.budget(window or budgets.ASSUMED_WINDOW, None).total * BYTES_A_TOKEN // WAITING_SHARE
+        room -= len(self._asked.text.encode(errors="replace"))
+        floor = compaction.summarised_ordinal if compaction else 0
+        page, _ = await self._store.recent_turns(self._chat.id, None, floor, PAGE_TURNS, max(1, room))
+        if page.before is not None and await self._older(page.before, floor):
+            return False
+        return sum(len(msgspec.json.encode(turn)) for turn in page.turns) <= room
 
     async def _window(self) -> tuple[int | None, bool, bool]:
         """The model's window: the chat's word, what is known, or what the provider says when it matters; whether it

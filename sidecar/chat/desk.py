@@ -101,6 +101,8 @@ class Workshop(msgspec.Struct, frozen=True):
     """Where the user's own instruction rules are."""
     user_folder: str
     """Where the user's settings and hooks are."""
+    answered: set[str] = msgspec.field(default_factory=set)
+    """The turns, of all chats, that a model answers now."""
 
 
 class Owner(Protocol):
