@@ -78,6 +78,8 @@ async def _attempt(chats: Chats, paths: list[str], new: Project, gone: bool) -> 
             else:
                 await session.refresh(keep_lease=True)
     chats.attribution.forget()
+    if rebound.sources:
+        chats.workshop.index().start()  # those that joined others are indexed anew
     if gone:
         chats.workshop.distrust(paths)
     return Moved(new, paths, gone, len(moves), sum(move.files for move in moves), rebound)

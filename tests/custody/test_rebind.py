@@ -179,3 +179,16 @@ def test_a_wrong_move_is_refused_by_name(spawn: Spawner, from_: str, to: str, co
     spelled = {name: text.format(old=old, new=new) for name, text in (("from", from_), ("to", to))}
     refusal = sidecar.refused("projects/rebind", **spelled)
     assert (refusal.code, refusal.detail("field")) == (code, field)
+
+
+def test_texts_of_the_index_go_along_also_into_a_folder_that_has_some(spawn: Spawner) -> None:
+    sidecar, old, new = spawn(), folder(spawn, "old"), folder(spawn, "new")
+    for project, words in ((old, "warp and weft"), (new, "mill and grain")):
+        sidecar.run("hello", chatId=project.name, projectPath=str(project))
+        sidecar.call("index/add", content=words, source=f"notes of {project.name}", projectPath=str(project))
+    sidecar.call("index/add", content="shuttle", source="the chat's", chatId="old")
+    assert rebind(sidecar, old, new)["sources"] == 2
+    for words, source in (("weft", "notes of old"), ("grain", "notes of new"), ("shuttle", "the chat's")):
+        asked = {"queries": [words], "scope": "project", "projectPath": str(new)}
+        (result,) = sidecar.call("index/search", **asked)["results"]
+        assert [hit["source"] for hit in result["hits"]] == [source]
