@@ -8,6 +8,7 @@ from .chat.desk import WorkSettings
 from .model.failures import Failure
 from .model.index import IndexSettings
 from .model.pages import FetchSettings
+from .policy.routes import Routing
 from .policy.rules import Rule, checked, from_text
 from .settings import Settings
 from .workspace.open_files import Limits
@@ -49,6 +50,7 @@ def work_settings(settings: Settings) -> WorkSettings:
         hooks_enabled=settings.hooks.enabled,
         claude_hooks=settings.hooks.claude_settings,
         hook_paths=settings.hooks.paths,
+        routing=_routing(settings),
         index=index_settings(settings),
         fetch=_fetch(settings),
         snapshot_interval=settings.session.snapshot_interval,
@@ -96,6 +98,19 @@ def _fetch(settings: Settings) -> FetchSettings:
         cache_ttl=fetch.cache_ttl,
         cache_max_bytes=fetch.cache_max_bytes,
         allow_private=fetch.allow_private,
+    )
+
+
+def _routing(settings: Settings) -> Routing:
+    routing = settings.routing
+    return Routing(
+        big_reads=routing.big_reads == "on",
+        big_reads_bytes=routing.big_reads_bytes,
+        fetches=routing.fetches == "on",
+        noisy_commands=routing.noisy_commands == "on",
+        noisy=routing.noisy_programs,
+        long_listings=routing.long_listings == "on",
+        long_listings_max=routing.long_listings_max,
     )
 
 

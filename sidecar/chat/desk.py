@@ -18,6 +18,7 @@ from ..model.events import NewEvent
 from ..model.failures import Failure, Refused
 from ..model.index import IndexSettings, Source
 from ..model.pages import FetchSettings
+from ..policy.routes import Routing
 from ..providers.base import ToolCall, ToolSpec
 from ..store.store import Store
 from ..tools.base import Tool
@@ -74,6 +75,8 @@ class WorkSettings(msgspec.Struct, frozen=True):
     claude_hooks: bool = False
     """Whether hooks of Claude Code's own settings files run."""
     hook_paths: Sequence[str] = ()
+    routing: Routing = Routing()
+    """Which calls are shown a better way."""
     index: IndexSettings = IndexSettings()
     fetch: FetchSettings = FetchSettings()
     snapshot_interval: int = 10
@@ -122,6 +125,8 @@ class Desk:
         self.kept_sources: dict[bytes, Source] = {}
         """What the index has of this chat's newest outputs, by label and text."""
         self._hooking: Hooking | None = None
+        self.redirected: dict[str, None] = {}
+        """Calls that were shown a better way, the oldest first: made again, they run."""
 
     def hook_places(self) -> list[Place]:
         """The files that may have hooks."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
@@ -30,6 +31,9 @@ from .permits import Ground, Permits
 from .running import MAX_TITLE, RunningTurn, new_id
 
 logger = logging.getLogger(__name__)
+
+MAX_REDIRECTED = 500
+"""Calls of a chat that are remembered as shown a better way; one that is forgotten is shown it again."""
 
 BUFFER_S = 2.0
 """How long an app may take to say what its editor holds; then the file on disk counts."""
@@ -138,6 +142,9 @@ class CallHands:
         return _app_outcome(answer)
 
     async def before(self, call: ToolCall, tool: Tool, names: Collection[str]) -> Before:
+        redirected = await self._redirected(call, names)
+        if redirected:
+            return Before(call.input, redirected)
         verdict = await self._ask_hooks("PreToolUse", call.input)
         if verdict.stop:
             self._turn.stop()
@@ -208,6 +215,30 @@ class CallHands:
 
     async def keep(self, text: str, *, shown: bool, cut: bool, source: str | None) -> Kept:
         return await captured(self._desk, self._item, text, shown=shown, cut=cut, source=source)
+
+    async def _redirected(self, call: ToolCall, names: Collection[str]) -> Outcome | None:
+        """The answer to a call that has a better way and was not shown it yet."""
+        routing = self._desk.settings.routing
+        from ..policy.denials import denial
+        from ..policy.routing import redirect
+
+        found = await self.block(redirect, call.name, call.input, self._size_of, routing, names)
+        mark = msgspec.json.encode([call.name, call.input], order="sorted").decode()
+        known = self._desk.redirected
+        if found is None or mark in known:
+            return None
+        known[mark] = None
+        while len(known) > MAX_REDIRECTED:
+            del known[next(iter(known))]
+        told = denial(found.code, found.message, instead=found.instead)
+        return Outcome(found.message, not_run=told)
+
+    def _size_of(self, path: str) -> int | None:
+        """The size of a file of the project."""
+        try:
+            return os.stat(self.workspace.real(path)).st_size
+        except (Failure, Wrong, OSError):
+            return None  # whoever opens it tells what is wrong
 
     async def _ask_hooks(
         self,

@@ -61,6 +61,22 @@ CODES: dict[str, Code] = {
         "A hook refused an automatic compaction. Nothing was changed.",
         "Compact by hand (`chat/compact`), or change the hook.",
     ),
+    "route_big_read": Code(
+        "redirect",
+        "A file larger than `routing.big_reads_bytes` was to be read whole.",
+        "`index_path` and `search_context`, or a range of lines.",
+    ),
+    "route_fetch": Code(
+        "redirect", "A page was to be fetched by a command, all of it into the window.", "`fetch_url`."
+    ),
+    "route_listing": Code(
+        "redirect", "A command would list without a bound.", "`glob`, `run_batch`, or a limit."
+    ),
+    "route_noisy": Code(
+        "redirect",
+        "A test runner, build or install prints much.",
+        "`run_batch` with `queries`; a quiet option runs at once.",
+    ),
 }
 
 

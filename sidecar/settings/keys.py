@@ -3,7 +3,7 @@ docs/configuration.md follow from it. Knows nothing of files, layers or the envi
 
 from __future__ import annotations
 
-from .hook_keys import HOOKS
+from .hook_keys import HOOKS, ROUTING
 from .index_keys import INDEX
 from .key import Key, is_plain
 from .web_keys import FETCH
@@ -23,6 +23,7 @@ TABLES = (
     "compaction",
     "rules",
     "hooks",
+    "routing",
     "index",
     "fetch",
     "project",
@@ -219,6 +220,7 @@ KEYS: dict[str, Key] = {
         *COMPACTION,
         *RULES,
         *HOOKS,
+        *ROUTING,
         *INDEX,
         *FETCH,
         Key(

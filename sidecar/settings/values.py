@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Sandbox = Literal["auto", "require", "off"]
     Level = Literal["error", "warn", "info", "debug", "trace"]
     Gate = Literal["auto", "always", "never"]
+    Switch = Literal["on", "off"]
 
 
 class Group:
@@ -198,6 +199,28 @@ class Fetch(Group):
     allow_private: tuple[str, ...]
 
 
+class Routing(Group):
+    """Which calls are shown a better way."""
+
+    __slots__ = (
+        "big_reads",
+        "big_reads_bytes",
+        "fetches",
+        "long_listings",
+        "long_listings_max",
+        "noisy_commands",
+        "noisy_programs",
+    )
+    prefix = "routing."
+    big_reads: Switch
+    big_reads_bytes: int
+    fetches: Switch
+    noisy_commands: Switch
+    noisy_programs: tuple[str, ...]
+    long_listings: Switch
+    long_listings_max: int
+
+
 class Log(Group):
     __slots__ = ("file", "level")
     prefix = "log."
@@ -230,6 +253,7 @@ GROUPS = (
     Compaction,
     Rules,
     Hooks,
+    Routing,
     Index,
     Fetch,
     Project,
@@ -264,6 +288,7 @@ class Settings(Group):
         "permissions",
         "project",
         "providers",
+        "routing",
         "rules",
         "sandbox",
         "session",
@@ -288,6 +313,7 @@ class Settings(Group):
     compaction: Compaction
     rules: Rules
     hooks: Hooks
+    routing: Routing
     index: Index
     fetch: Fetch
     project: Project
