@@ -90,7 +90,7 @@ def test_every_command_is_listed_with_its_arguments(bench: Workbench) -> None:
     assert set(listed) == {
         "open", "open:list", "open:clear", "close", "pin", "unpin", "patches:list", "patches:show",
         "patches:clear", "patches:revert", "diff", "context", "compact", "rules", "session", "model", "stats", "help",
-        "search", "index", "snapshots",
+        "search", "index", "snapshots", "purge",
     }  # fmt: skip
     for name in ("help", "stats", "model", "diff", "session list", "context", "compact", "rules"):
         assert command(sidecar, f"/{name}")["markdown"]
