@@ -1,6 +1,6 @@
 # `make help` lists what there is. Everything runs in .venv, which is set up when requirements or pyproject change.
 .POSIX:
-.PHONY: help setup test faults crash powerloss mutants check format chat bench generate lock clean
+.PHONY: help setup test faults crash powerloss mutants soak check format chat bench generate lock clean
 
 PYTHON ?= python3
 BIN = .venv/bin
@@ -34,6 +34,9 @@ crash: $(STAMP) ## N kills at random points of random work, three sidecars on on
 
 powerloss: $(STAMP) ## N times the disk loses what it was not told to keep (root and loop devices)
 	SIDECAR_POWERLOSS_ROUNDS=$(or $(N),500) $(BIN)/python -m pytest -n0 -rs -s tests/faults/test_power_loss.py
+
+soak: $(STAMP) ## N turns, cancels, faults and reopened chats in one process; memory, handles, threads, log size
+	$(BIN)/python -m benchmarks.endurance --turns $(or $(N),5000)
 
 mutants: $(STAMP) ## broken twins of the program, each caught by the suite meant for it
 	SIDECAR_MUTANTS=1 $(BIN)/python -m pytest -n0 -rs -v tests/mutants

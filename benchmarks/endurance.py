@@ -1,8 +1,8 @@
 """`python -m benchmarks.endurance`: thousands of turns over HTTP in one process, and what they leave behind in it.
 
 Chats side by side ask a fake provider, which runs in a process of its own. One turn in ten calls a tool, is cancelled,
-meets a fault that passes, or one that does not; now and then a chat is closed and another begun. After the warm-up,
-memory, file descriptors and threads must stay as they are.
+meets a fault that passes, or one that does not, or its chat is left and opened again; now and then a chat is closed and
+another begun. After the warm-up, memory, file descriptors and threads must stay as they are, and the log small.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ SPECIAL = {
 }
 """By the last digit of a turn's number; all others are plain. The second is cancelled."""
 
-CANCELLED = 1
+CANCELLED, REOPENED = 1, 5
+
+MAX_LOG_MB = 64.0
+"""What the log is cut back to."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class Sample:
     rss_mb: float
     descriptors: int
     threads: int
+    log_mb: float
 
 
 @dataclass
@@ -82,6 +86,8 @@ class Result:
             found.append(f"file descriptors: {first.descriptors}, and then {last.descriptors}")
         if last.threads > first.threads + MAX_MORE:
             found.append(f"threads: {first.threads}, and then {last.threads}")
+        if (log := max(sample.log_mb for sample in self.samples)) > MAX_LOG_MB:
+            found.append(f"the log has grown to {log:.1f} MB")
         return found
 
 
@@ -91,7 +97,7 @@ def main() -> int:
     parser.add_argument("--provider", default="openai", help="openai, openai-responses, anthropic, …")
     parser.add_argument("--every", type=int, default=250, help="turns between two samples")
     arguments = parser.parse_args()
-    print(f"{'turns':>7} {'seconds':>8} {'RSS MB':>8} {'fds':>5} {'threads':>8}")
+    print(f"{'turns':>7} {'seconds':>8} {'RSS MB':>8} {'fds':>5} {'threads':>8} {'log MB':>7}")
     result = run(arguments.turns, arguments.provider, arguments.every, _print)
     print(", ".join(f"{count} {reason}" for reason, count in sorted(result.reasons.items())))
     print(f"memory since the warm-up: {result.growth_mb:+.1f} MB")
@@ -123,6 +129,7 @@ def _measured(app: App, turns: int, every: int, tell: Callable[[Sample], None]) 
             int(status["VmRSS"].split()[0]) / 1024,
             len(list((process / "fd").iterdir())),
             int(status["Threads"]),
+            app.log.stat().st_size / 1e6,
         )
         result.samples.append(sample)
         tell(sample)
@@ -145,6 +152,7 @@ class App:
             stdout=subprocess.PIPE,
         )
         self.pid = self._child.pid
+        self.log = folder / "data" / "sidecar.db-wal"
         self._ids = itertools.count(1)
         self._numbers = itertools.count(1)
         self._answers: dict[int, Callable[[Any], None]] = {}
@@ -195,6 +203,9 @@ class App:
         if count == TURNS_A_CHAT:
             self._ask("chat/close", {"chatId": chat})
             chat, count = f"chat-{number}", 0
+        if count and number % 10 == REOPENED:
+            self._ask("chat/close", {"chatId": chat})
+            self._ask("chat/open", {"chatId": chat})
         if count == 0:
             self._ask("chat/open", {"chatId": chat, "config": {"window": WINDOW}})
         self._chats[chat] = count + 1
@@ -264,7 +275,8 @@ def _fake() -> Iterator[dict[str, str]]:
 
 def _print(sample: Sample) -> None:
     print(
-        f"{sample.turns:7} {sample.seconds:8.1f} {sample.rss_mb:8.1f} {sample.descriptors:5} {sample.threads:8}",
+        f"{sample.turns:7} {sample.seconds:8.1f} {sample.rss_mb:8.1f} {sample.descriptors:5} {sample.threads:8}"
+        f" {sample.log_mb:7.1f}",
         flush=True,
     )
 

@@ -43,6 +43,7 @@ from .rpc.wire import Wire
 from .settings import MEMORY, Settings, SettingsError
 from .settings.files import default_data_dir, user_file
 from .store import Store
+from .store.kept import LOW_DISK_BYTES
 from .system import lifeline, processes
 from .system.launch import Handover, ServeOptions
 from .work_settings import KeptWorkSettings, chat_defaults, index_settings
@@ -396,7 +397,7 @@ class House:
         self._tasks.start_soon(watch.run)
         self._tasks.start_soon(watch.renew)
         self._tasks.start_soon(self._keep_house, chats)
-        self._status("storage", {"state": "ready"})
+        self._status("storage", {"state": "ready", **_scarce(store)})
         return chats
 
     async def _keep_house(self, chats: Chats) -> None:
@@ -524,6 +525,15 @@ async def _if_possible(step: Callable[[], Awaitable[None]]) -> None:
         await step()
     except StorageFailed as failure:
         logger.error("the database does not take the last words", extra={"error": failure.message})
+
+
+def _scarce(store: Store) -> dict[str, int]:
+    """How much the disk has left, when that is little: worth a word, and no reason to refuse anything."""
+    free = store.free_bytes()
+    if free is None or free >= LOW_DISK_BYTES:
+        return {}
+    logger.warning("the disk is nearly full", extra={"free": free})
+    return {"freeBytes": free}
 
 
 def _is_alive(owner: ProcessIdentity) -> bool | None:

@@ -15,6 +15,7 @@ from .model.events import encode
 from .model.failures import Failure, invalid
 from .settings import Settings
 from .store import Store
+from .store.kept import LOW_DISK_BYTES
 from .store.sqlite import IS_SAFE, SAFE_VERSION
 from .store.sqlite import VERSION as SQLITE_VERSION
 from .store.statistics import Of
@@ -22,9 +23,6 @@ from .system.files import FileRefused, write_whole
 
 if TYPE_CHECKING:
     from .tools.mcp import ServerConfig, Servers
-
-LOW_DISK_BYTES = 200 * 1024 * 1024
-"""Below this a long chat with attachments may soon not be kept."""
 
 _ATTENTION = ("ready", "stopped", "starting", "retrying", "failed")
 """States of an MCP server, by how much they ask for a look."""

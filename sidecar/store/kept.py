@@ -30,6 +30,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+LOW_DISK_BYTES = 200 * 1024 * 1024
+"""Below this a long chat with attachments may soon not be kept."""
+
+LOOK_S, QUIET_S = 900.0, 60.0
+"""How often the full-text indexes are looked at, and how long nobody must have written."""
+
+LOOK_BYTES = 64 * 1024 * 1024
+"""A larger database is not looked through beside its users, for it would hold a writer up by more than a second;
+`sidecar verify` does it when it is asked to."""
+
 HELD_S = 5.0
 """How long one who found the database damaged waits for others to let go of it or to have repaired it."""
 
@@ -106,6 +116,37 @@ class KeptDatabase:
             await self._db.close()
             raise
         self._db.damaged = self._suspect
+        if not self._db.in_memory:
+            self._tasks.start_soon(self._look_after, self._db)
+
+    async def _look_after(self, db: Database) -> None:
+        """Now and then, when nobody writes: are the full-text indexes in step with what they stand for?"""
+        while True:
+            await anyio.sleep(LOOK_S)
+            if db is not self._db or db.is_closing:
+                return
+            quiet = time.monotonic() - db.last_write > QUIET_S
+            with suppress(StorageFailed, OSError):
+                if quiet and db.size < LOOK_BYTES:
+                    await self.check_indexes()
+
+    async def check_indexes(self) -> bool:
+        """Whether the full-text indexes are in step; those that are not are made anew."""
+        from . import recovery, verifying
+
+        found = await self._db.exclusively(lambda db: list(verifying.index_problems(db)))
+        if found:
+            logger.warning("full-text indexes are made anew", extra={"error": found[0].message})
+            await self._db.write(recovery.renew_indexes)
+        return not found
+
+    def free_bytes(self) -> int | None:
+        """How much the disk has left; None when that cannot be told."""
+        try:
+            found = os.statvfs(self.data_dir)
+        except (OSError, AttributeError):
+            return None
+        return found.f_bavail * found.f_frsize
 
     async def _resume(self, path: str) -> None:
         """A recovery was cut just before its end."""

@@ -125,6 +125,11 @@ def _blobs(db: Connection, progress: Progress, counts: Counts) -> Iterator[Probl
     progress("blobs", total, total)
 
 
+def index_problems(db: Connection) -> Iterator[Problem]:
+    """What is wrong with the full-text indexes alone."""
+    return _indexes(db, lambda part, done, total: None, Counts())
+
+
 def _indexes(db: Connection, progress: Progress, counts: Counts) -> Iterator[Problem]:
     names = full_text_indexes(db)
     for done, name in enumerate(names):

@@ -192,6 +192,16 @@ def test_a_repair_that_is_cut_before_its_last_step_is_ended_by_the_next(
     assert len(opened["turns"]) == TURNS
 
 
+def test_a_search_over_a_broken_index_finds_by_one_that_is_made_anew(spawn: Spawner, database: Path) -> None:
+    connection = sqlite3.connect(database)
+    connection.execute("DELETE FROM words_data WHERE id > 10")
+    connection.commit()
+    connection.close()
+    sidecar = spawn()
+    assert sidecar.call("chat/search", query="lorem", limit=50)["items"]
+    assert (damaged_files(database), sidecar.call("chat/open", chatId="c0")["status"]) == ([], "resumed")
+
+
 def garbage(rng: random.Random, path: Path) -> None:
     size = path.stat().st_size
     overwrite(path, rng.randrange(size), rng.randbytes(rng.choice([1, 16, 512, 4096])))

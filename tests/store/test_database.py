@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
 from sidecar.model.failures import Refused, StorageFailed
@@ -115,3 +117,18 @@ def _blob(size: int) -> Callable[[Connection], object]:
 async def _fill(database: Database, pages: int) -> None:
     """Let SQLite say that the disk is full beyond so many pages."""
     await database.exclusively(lambda db: db.execute(f"PRAGMA max_page_count = {pages}") and None)
+
+
+async def test_the_log_is_emptied_when_nobody_writes(database: Database) -> None:
+    told = threading.Event()
+
+    def trace(statement: str) -> None:
+        if statement.startswith("PRAGMA wal_checkpoint"):
+            told.set()
+
+    await database.exclusively(lambda db: db.set_trace_callback(trace))
+    await database.write(_keep(1))
+    assert await anyio.to_thread.run_sync(told.wait, 10.0)
+    frames = await database.exclusively(lambda db: db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone())
+    assert frames[1] == frames[2]
+    assert await _kept(database) == [1]
