@@ -32,8 +32,8 @@ VERSION: str = sqlite3.sqlite_version
 VERSION_INFO: tuple[int, ...] = sqlite3.sqlite_version_info
 IS_SAFE: bool = VERSION_INFO >= SAFE_VERSION
 
-FAULTS = (DatabaseError, MemoryError, OSError)
-"""What a statement raises when the disk, the memory or the file is at fault."""
+FAULTS = (DatabaseError, MemoryError, OSError, UnicodeDecodeError)
+"""What a statement raises when the disk, the memory or the file is at fault; the last when SQLite names garbage."""
 
 _FULL, _READONLY, _CORRUPT, _NOT_A_DATABASE, _IO, _CANNOT_OPEN = 13, 8, 11, 26, 10, 14
 _INDEX_CORRUPT = 267  # SQLITE_CORRUPT_VTAB: a full-text index contradicts itself, the rows do not
@@ -52,7 +52,7 @@ def storage_failure(error: BaseException, path: str | None = None) -> StorageFai
     if isinstance(error, StorageFailed):
         return error
     code = primary_code(error)
-    reason = _REASONS.get(code, "io")
+    reason = "corrupt" if isinstance(error, UnicodeDecodeError) else _REASONS.get(code, "io")
     if code in (_IO, _CANNOT_OPEN) and path is not None:
         reason = _of_file_system(path) or reason
     said = "no memory was left" if isinstance(error, MemoryError) else str(error)
