@@ -40,7 +40,7 @@ MAX_NAME = 40
 
 
 SEARCH_HITS = 8
-SEARCH_TOKENS = 2000
+SEARCH_TOKENS = 800
 LISTED = 50
 """What a person reads of a search, and of a list."""
 

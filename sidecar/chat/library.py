@@ -95,6 +95,9 @@ class ChatLibrary:
     def count(self, text: str) -> int:
         return self._desk.workshop.index().count(text)
 
+    async def preview(self, text: str, source: Source, intent: str | None = None) -> str:
+        return await _preview(self._desk, text, source, intent)
+
     async def add_path(self, path: str) -> tuple[list[Source], list[tuple[str, str]]]:
         if self._workspace is None:
             raise Wrong("This chat has no project, so there are no files.")
@@ -205,16 +208,20 @@ async def _once(desk: Desk, new: NewSource) -> Source:
     return source
 
 
-async def _preview(desk: Desk, text: str, source: Source) -> str:
+async def _preview(desk: Desk, text: str, source: Source, intent: str | None = None) -> str:
     from ..index.preview import preview
+
+    count = desk.workshop.index().count
 
     def make() -> str:
         return preview(
             text,
             label=source.label,
             id=source.id,
+            intent=intent,
             max_tokens=PREVIEW_TOKENS,
-            count=rough_count,
+            count=count,
+            tail_lines=desk.settings.index.preview_tail_lines,
         )
 
     return await anyio.to_thread.run_sync(make) if len(text) > IN_A_THREAD else make()

@@ -131,6 +131,9 @@ class Library(Protocol):
     def count(self, text: str) -> int:
         """The tokens of a text, as the index counts them."""
 
+    async def preview(self, text: str, source: Source, intent: str | None = None) -> str:
+        """What stands for a text that is kept out of the window: some of its lines, and how to get the others."""
+
     async def add_path(self, path: str) -> tuple[list[Source], list[tuple[str, str]]]:
         """Keep a file, or the files of a folder: those that were kept, and those that were not with the reason."""
 

@@ -145,7 +145,8 @@ class FetchUrl:
             return _in_part(f"{head}\n\n{found}", body, source, measured)
         if len(body.encode()) <= self._inline:
             return Outcome(f"{head}\n\n{body}", shown=True, source=source.id, measured=asking)
-        preview = f"{head}\n\n{await hands.block(_preview, body, source, library.count)}"
+        outlined = await hands.block(_outline, body, source, library.count)
+        preview = f"{head}\n\n{outlined or await library.preview(body, source)}"
         measured = msgspec.structs.replace(asking, captured=source.tokens, sent=library.count(preview))
         return _in_part(preview, body, source, measured)
 
@@ -199,12 +200,10 @@ async def _hits(library: Library, query: str, source: Source) -> tuple[str, int]
     return f"{spelled([query], [found])}\n\n{_kept(source)}", found.tokens
 
 
-def _preview(body: str, source: Source, count: Callable[[str], int]) -> str:
-    from ..index.preview import preview
+def _outline(body: str, source: Source, count: Callable[[str], int]) -> str | None:
     from .web.outline import outline
 
-    made = outline(body, _kept(source), PREVIEW_TOKENS, count)
-    return made or preview(body, label=source.label, id=source.id, max_tokens=PREVIEW_TOKENS, count=count)
+    return outline(body, _kept(source), PREVIEW_TOKENS, count)
 
 
 def _kept(source: Source) -> str:

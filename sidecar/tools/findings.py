@@ -25,9 +25,6 @@ INLINE = 2 * 1024
 ANSWER_TOKENS = 1200
 """Of all that is found for one call."""
 
-PREVIEW_TOKENS = 300
-"""Of what stands for an output in which nothing was looked for, or nothing found."""
-
 BYTES_A_TOKEN = 3
 """Fewer than texts have, so that a rough count is seldom too small."""
 
@@ -64,8 +61,9 @@ async def told(transcript: Transcript, label: str, queries: Sequence[str], inlin
         shown = f"{reference(source)}\n{spelled(list(queries), found)}\n"
     else:
         nothing = "".join(f"Nothing holds these words: {query}.\n" for query in queries)
-        shown = f"{nothing}{await preview(whole, source, PREVIEW_TOKENS, hands)}\n"
-    return Told(shown, source=source, measured=await measured([source], found, shown, hands))
+        intent = " ".join(queries) or None
+        shown = f"{nothing}{await hands.library.preview(whole, source, intent)}\n"
+    return Told(shown, source=source, measured=measured([source], found, shown, hands))
 
 
 async def kept(whole: str, label: str, hands: Hands) -> Source | None:
@@ -90,26 +88,14 @@ async def searched(queries: Sequence[str], sources: Sequence[Source], hands: Han
     return [_best([found[at] for found in each], share) for at in range(len(queries))]
 
 
-async def preview(whole: str, source: Source, tokens: int, hands: Hands) -> str:
-    """What stands for an output: some of its lines, and how to get the others."""
-    from ..index.preview import preview
-
-    def make() -> str:
-        return preview(whole, label=source.label, id=source.id, max_tokens=tokens, count=_rough)
-
-    return await hands.block(make)
-
-
-async def measured(
-    sources: Sequence[Source], found: Sequence[Results], sent: str, hands: Hands
-) -> Measured | None:
+def measured(sources: Sequence[Source], found: Sequence[Results], sent: str, hands: Hands) -> Measured | None:
     """What was kept out of the window, for the statistics; None when nothing was."""
     if not sources:
         return None
     returned = sum(results.tokens for results in found)
     return Measured(
         captured=sum(source.tokens for source in sources),
-        sent=max(0, await hands.block(_counted, sent) - returned),
+        sent=max(0, hands.library.count(sent) - returned),
         returned=returned if found else None,
         searches=len(found) or None,
     )
@@ -133,15 +119,3 @@ def _best(found: Sequence[Results], tokens: int) -> Results:
         used += hit.tokens
     corrected = next((results.corrected for results in found if results.hits and results.corrected), None)
     return Results(tuple(hits), used, corrected)
-
-
-def _rough(text: str) -> int:
-    """Tokens, or somewhat more, without a table."""
-    return -(-len(text.encode(errors="replace")) // BYTES_A_TOKEN)
-
-
-def _counted(text: str) -> int:
-    from ..context.tokens.counting import Counter
-    from ..index.index import PLAIN
-
-    return Counter().count(text, PLAIN)

@@ -162,7 +162,7 @@ class RunBatch:
             if kept_all
             else "\n".join(one.shown(plan.label(at), None) for at, one in done.items()),
             shown=True,
-            measured=await findings.measured(sources, found, shown, hands) if share is not None else None,
+            measured=findings.measured(sources, found, shown, hands) if share is not None else None,
         )
 
     def _share(self, plan: _Plan, done: Mapping[int, _Done], found: Sequence[Results]) -> int | None:

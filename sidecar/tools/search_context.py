@@ -15,6 +15,10 @@ MAX_TOKENS = 4000
 """Of one answer: a model that needs more reads the source itself."""
 
 DEFAULT_TOKENS = 1200
+
+HEAD_TOKENS = 16
+"""What the line before a hit takes."""
+
 KINDS = get_args(SourceKind)
 
 
@@ -58,7 +62,7 @@ class SearchContext:
                 scope="project" if scope == "project" else "chat",
                 source=source,
                 limit=limit,
-                max_tokens=tokens,
+                max_tokens=max(50, tokens - HEAD_TOKENS * limit * len(queries)),
             )
             measured = Measured(returned=sum(one.tokens for one in found), searches=len(queries))
             return Outcome(spelled(queries, found), shown=True, measured=measured)
