@@ -397,7 +397,8 @@ class House:
         self._tasks.start_soon(watch.run)
         self._tasks.start_soon(watch.renew)
         self._tasks.start_soon(self._keep_house, chats)
-        self._status("storage", {"state": "ready", **_scarce(store)})
+        if store.is_writable:
+            self._status("storage", {"state": "ready", **_scarce(store)})
         return chats
 
     async def _keep_house(self, chats: Chats) -> None:

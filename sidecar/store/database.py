@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
+from urllib.parse import quote
 
 import anyio
 import anyio.to_thread
@@ -24,6 +25,7 @@ from .sqlite import (  # isort: skip  (before aiosqlite)
     DatabaseError,
     connect,
     is_of_the_job,
+    is_on_readonly_disk,
     storage_failure,
 )
 
@@ -81,6 +83,7 @@ class Database:
         self._wake = anyio.Event()
         self._between = anyio.Lock()
         self._log_grew = False
+        self._frozen = False
         self._back = anyio.Event()
         self._back.set()
         self._closing = False
@@ -103,8 +106,14 @@ class Database:
         await self._connect()
         self._tasks = tasks
         tasks.start_soon(self._commit_forever)
+        if self._frozen:
+            self._is("readonly")
 
     async def _connect(self) -> None:
+        self._frozen = not self.in_memory and is_on_readonly_disk(self.path)
+        if self._frozen:
+            self._writer = self._reader = await _Worker.open(self.path, self._busy_timeout, frozen=True)
+            return
         writer = await _Worker.open(self.path, self._busy_timeout)
         # A database in memory belongs to one connection; every job is whole, so reads may share it.
         reader = writer
@@ -269,6 +278,8 @@ class Database:
         while self.state != "ready" and not self._closing:
             await anyio.sleep(MEND_S)
             with suppress(StorageFailed):
+                if self._frozen and not is_on_readonly_disk(self.path):
+                    await self.apart(lambda: None)
                 await self.write(_touch)
 
 
@@ -298,8 +309,13 @@ class _Worker(aiosqlite.Connection):
     """A connection whose thread runs whole jobs: one hop a transaction instead of one a statement."""
 
     @classmethod
-    async def open(cls, path: str, busy_timeout: float, *, query_only: bool = False) -> _Worker:
-        worker = cls(partial(_connect, path, busy_timeout, query_only), 64)
+    async def open(
+        cls, path: str, busy_timeout: float, *, query_only: bool = False, frozen: bool = False
+    ) -> _Worker:
+        connect_to = (
+            partial(_connect_frozen, path) if frozen else partial(_connect, path, busy_timeout, query_only)
+        )
+        worker = cls(connect_to, 64)
         # A worker that hangs in the file system must not keep the process from leaving.
         worker._thread.daemon = True
         try:
@@ -331,6 +347,18 @@ def _connect(path: str, busy_timeout: float, query_only: bool) -> Connection:
     if logger.isEnabledFor(5):
         db.set_trace_callback(_Trace())
     return db
+
+
+def _connect_frozen(path: str) -> Connection:
+    """For a disk that nobody can write: SQLite needs no file beside the database then. What a log holds that was not
+    yet moved into the database cannot be had from there, so such a database is refused."""
+    if os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal"):
+        raise StorageFailed(
+            "readonly",
+            "The disk is read-only, and the database was not closed on it: its log must be read first",
+            action="check_permissions",
+        )
+    return connect(f"file:{quote(path)}?immutable=1", uri=True, isolation_level=None, check_same_thread=False)
 
 
 class _Trace:

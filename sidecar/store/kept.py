@@ -140,6 +140,11 @@ class KeptDatabase:
             await self._db.write(recovery.renew_indexes)
         return not found
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether nothing is known that keeps the database from being written."""
+        return self._db.state == "ready"
+
     def free_bytes(self) -> int | None:
         """How much the disk has left; None when that cannot be told."""
         try:

@@ -76,6 +76,11 @@ def is_of_an_index(error: BaseException) -> bool:
     return int(getattr(error, "sqlite_errorcode", 0) or 0) == _INDEX_CORRUPT
 
 
+def is_on_readonly_disk(path: str) -> bool:
+    """Whether the disk of a database that is there cannot be written by anybody."""
+    return os.path.exists(path) and _of_file_system(path) == "readonly"
+
+
 def _of_file_system(path: str) -> str | None:
     try:
         found = os.statvfs(os.path.dirname(path) or ".")

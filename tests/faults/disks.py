@@ -54,6 +54,11 @@ def mounted(folder: Path, kind: str, kib: int = 6144, inodes: int | None = None)
         _run("umount", "-l", str(place))
 
 
+def remount(place: Path, mode: str) -> None:
+    """`ro` or `rw`."""
+    _run("mount", "-o", f"remount,{mode}", str(place))
+
+
 def fill(path: Path) -> None:
     """Write into the file until the disk takes no more."""
     with path.open("ab", buffering=0) as file:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.disks import KINDS, fill, mounted, unable
+from tests.faults.disks import KINDS, fill, mounted, remount, unable
 from tests.support.scripts import play
 from tests.support.sidecar import Refusal, Sidecar
 from tests.support.spawner import Spawner
@@ -83,6 +83,28 @@ def fill_by_talk(sidecar: Sidecar, sent: Json) -> Json:
             return end
         end = sidecar.run("x" * 30_000, chatId="c", overrides={"model": "echo:"})
     raise AssertionError("the disk is full, and nothing failed")
+
+
+@mounts
+def test_a_readonly_disk_is_read_and_written_again_when_it_can_be(spawn: Spawner) -> None:
+    with mounted(spawn.folder, "ext4-4k") as place:
+        spawn.data_dir = place / "data"
+        first = spawn()
+        first.run("before", chatId="c")
+        first.close_stdin()
+        first.wait()
+        remount(place, "ro")
+        sidecar = spawn()
+        opened = sidecar.call("chat/open", chatId="c", ifMissing="fail")
+        assert (opened["status"], len(opened["turns"])) == ("resumed", 1)
+        refused = refusal(sidecar, "c")
+        assert (refused.code, refused.data["reason"]) == (-32015, "readonly")
+        wait_state(sidecar, "readonly")
+        remount(place, "rw")
+        wait_state(sidecar, "ready", after=states(sidecar).index("readonly") + 1)
+        assert sidecar.run("after", chatId="c")["data"]["reason"] == "end_turn"
+        sidecar.close_stdin()
+        sidecar.wait()
 
 
 @mounts
