@@ -13,7 +13,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
-from urllib.parse import quote
 
 import anyio
 import anyio.to_thread
@@ -358,6 +357,8 @@ def _connect_frozen(path: str) -> Connection:
             "The disk is read-only, and the database was not closed on it: its log must be read first",
             action="check_permissions",
         )
+    from urllib.parse import quote
+
     return connect(f"file:{quote(path)}?immutable=1", uri=True, isolation_level=None, check_same_thread=False)
 
 
