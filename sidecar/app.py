@@ -25,7 +25,7 @@ from . import logs, way_out
 from . import settings as configuration
 from .chat import identity
 from .chat.chats import Chats
-from .chat.desk import WorkSettings, Workshop
+from .chat.desk import Workshop
 from .chat.identity import Address
 from .chat.leased import Surroundings
 from .chat.requests import Requests
@@ -33,11 +33,12 @@ from .chat.watch import Watch
 from .faces.native import NativeFace
 from .faces.native.client import Client
 from .faces.native.face import Greeter
+from .in_force import InForce
 from .model.chats import ProcessIdentity
 from .model.failures import Failure, ProviderFailed, StorageFailed
 from .providers.base import ModelEntry
 from .providers.connections import Connections
-from .providers.registry import AUTO, Registry
+from .providers.registry import Registry
 from .rpc.stdio import Outlet
 from .rpc.wire import Wire
 from .settings import MEMORY, Settings, SettingsError
@@ -46,7 +47,7 @@ from .store import Store
 from .store.kept import LOW_DISK_BYTES
 from .system import lifeline, processes
 from .system.launch import Handover, ServeOptions
-from .work_settings import KeptWorkSettings, chat_defaults, index_settings
+from .work_settings import index_settings
 
 if TYPE_CHECKING:
     from .doctor import Check
@@ -108,9 +109,7 @@ class House:
         self._door = door
         self._options = options
         self._tasks = tasks
-        self._settings: dict[str | None, Settings] = {}
-        self._work = KeptWorkSettings()
-        self._trusted: set[str] = set()
+        self._in_force = InForce(options)
         self.connections = Connections(lambda: self.settings(None), os.environ)
         self._providers = Registry(self.connections, self._models_dir)
         self._client = ""
@@ -153,21 +152,8 @@ class House:
             raise
 
     def settings(self, project: str | None) -> Settings:
-        """The settings in force for a project, read once."""
-        if project not in self._settings:
-            options = self._options
-            self._settings[project] = configuration.load(
-                config_file=options.config,
-                project=project,
-                environ=os.environ,
-                trusted=project in self._trusted,
-                command_line={
-                    "store.data_dir": options.data_dir,
-                    "log.level": options.log_level,
-                    "chat_id": options.chat_id,
-                },
-            )
-        return self._settings[project]
+        """The settings in force for a project."""
+        return self._in_force.of(project)
 
     def read_scope(self, scope: Any, project: str | None) -> dict[str, Any]:
         file = configuration.read_scope(scope, project)
@@ -178,20 +164,14 @@ class House:
         self, scope: Any, project: str | None, changes: dict[str, Any], expected_version: str | None
     ) -> None:
         configuration.write(scope, project, changes, expected_version)
-        self._settings.clear()
+        self._in_force.forget()
         for provider in dict.fromkeys(
             name.split(".")[1] for name in changes if name.startswith("providers.")
         ):
             self.models_changed(provider)
 
     def trusted(self, project: str, trusted: bool) -> None:
-        """A project is trusted from now on, or no more: its settings are read anew."""
-        (self._trusted.add if trusted else self._trusted.discard)(project)
-        self._settings.clear()
-
-    def _distrust(self, projects: Sequence[str] | None) -> None:
-        self._trusted = set() if projects is None else self._trusted - set(projects)
-        self._settings.clear()
+        self._in_force.trust(project, trusted)
 
     def describe(self, address: Address) -> dict[str, Any]:
         """The ids of the chat that an address names, as far as that can be told without reading anything."""
@@ -204,12 +184,12 @@ class House:
         return {"sessionId": key.session_id, "chatId": key.chat_id}
 
     async def models(self, provider: str | None) -> list[ModelEntry]:
-        return await self._providers.models(provider, self._in_force(None).model)
+        return await self._providers.models(provider, self._in_force.checked(None).model)
 
     async def default_model(self) -> str | None:
         """The model that answers when none is chosen; None when there is none."""
         try:
-            return self._in_force(None).model or await self._providers.default()
+            return self._in_force.checked(None).model or await self._providers.default()
         except ProviderFailed:
             return None
 
@@ -365,18 +345,17 @@ class House:
         store = Store(settings.store.data_dir, settings.store.busy_timeout, me, _is_alive)
         await store.open(self._tasks, lambda state: self._status("storage", {"state": state}))
         self._store = store
-        self._trusted = await store.custody.trusted()
-        self._settings.clear()
+        self._in_force.trust_only(await store.custody.trusted())
         workshop = Workshop(
             store=store,
             index=self.index,
             app=self._app,
             requests=Requests(store),
-            settings=self._work_settings,
+            settings=self._in_force.work,
             servers=self.servers,
             web=self.web,
-            is_trusted=lambda project: project in self._trusted,
-            distrust=self._distrust,
+            is_trusted=self._in_force.is_trusted,
+            distrust=self._in_force.distrust,
             rules_folder=os.path.join(os.path.dirname(user_file()), "rules"),
             user_folder=os.path.dirname(user_file()),
         )
@@ -384,9 +363,9 @@ class House:
             store,
             self._tasks,
             self._providers,
-            self._defaults,
+            self._in_force.defaults,
             lambda: self._client,
-            self._model_titles,
+            self._in_force.titles_by_model,
             workshop,
         )
         chats = Chats(around, settings.chat_id)
@@ -423,24 +402,15 @@ class House:
         figures = {"chats": recovery.chats, "saved": recovery.events, "lost": recovery.lost}
         self._status("storage", {"state": "ready", "recovered": {**figures, "damaged": recovery.damaged}})
 
-    def _defaults(self, project: str | None) -> dict[str, Any]:
-        """What a chat's configuration starts from."""
-        settings = self._in_force(project)
-        return {
-            "model": settings.model or AUTO,
-            "engine": settings.engine,
-            "mode": settings.mode,
-            "maxSteps": settings.session.max_steps,
-            **chat_defaults(settings),
-        }
-
     def index(self) -> Index:
         """What is kept out of the windows; nothing of it is loaded before somebody asks."""
         if self._index is None:
             assert self._store is not None
             from .index import Index
 
-            self._index = Index(self._store.index, self._tasks, lambda: index_settings(self._in_force(None)))
+            self._index = Index(
+                self._store.index, self._tasks, lambda: index_settings(self._in_force.checked(None))
+            )
             self._index.start()
         return self._index
 
@@ -462,23 +432,6 @@ class House:
             assert self._store is not None
             self._web = Web(self._store)
         return self._web
-
-    def _work_settings(self, project: str | None) -> WorkSettings:
-        """What the settings say about tools."""
-        return self._work.of(project, self._in_force(project))
-
-    def _in_force(self, project: str | None) -> Settings:
-        """The settings; a failure says what is wrong with them."""
-        try:
-            return self.settings(project)
-        except SettingsError as error:
-            raise Failure("precondition_failed", str(error), action="fix_settings") from error
-
-    def _model_titles(self, project: str | None) -> bool:
-        try:
-            return self.settings(project).titles == "model"
-        except SettingsError:
-            return False  # the turn itself has told what is wrong
 
     async def _shut_down(self, grace_ms: int) -> m.ShutdownResult:
         chats = self._chats

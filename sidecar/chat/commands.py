@@ -17,6 +17,7 @@ from ..model.events import NewEvent
 from ..model.failures import Refused, invalid
 from ..workspace import git
 from . import asking, branches, facts, files, patches, preview, shelves
+from .arrivals import Sent
 from .chats import Chats
 from .command_views import (
     added_view,
@@ -33,7 +34,7 @@ from .command_views import (
 )
 from .identity import Address
 from .patches import Chosen
-from .session import Sent, Session
+from .session import Session
 
 MAX_NAME = 40
 """Characters of a word behind a slash that may be meant as a command."""

@@ -25,9 +25,10 @@ from .hooking import Occasion, replays
 from .running import RunningTurn
 
 if TYPE_CHECKING:
+    from .arrivals import Incoming
     from .desk import Desk
     from .leased import LeasedChat
-    from .session import Incoming, Session
+    from .session import Session
 
 logger = logging.getLogger(__name__)
 

@@ -19,6 +19,7 @@ from ..model.failures import Failure, Refused, StorageFailed, invalid
 from ..store.leases import LeaseHeld, LeaseLost, Unclosed
 from ..store.turns import unknown_turn
 from . import closure, config, facts, titles, upkeep
+from .arrivals import Cancelled, Incoming, Sent
 from .leased import LeasedChat
 from .running import RunningTurn, described, new_id, turn_ended
 
@@ -29,31 +30,6 @@ MAX_QUEUED = 256
 
 RETRY_STORAGE_S = 1.0
 """How often a turn that cannot commit its end tries again."""
-
-Delivery = Literal["queue", "steer", "interrupt", "reject"]
-
-
-class Incoming(msgspec.Struct, frozen=True):
-    """A prompt as it comes in. `content` is kept already; `replace` names the turn that it stands in for."""
-
-    id: str
-    content: list[Block]
-    delivery: Delivery = "queue"
-    expect_turn_id: str | None = None
-    replace: str | None = None
-    overrides: dict[str, Any] = {}
-
-
-class Sent(msgspec.Struct, frozen=True):
-    disposition: Literal["started", "queued", "steered", "duplicate", "command"]
-    turn_id: str | None
-    seq: int
-    position: int | None = None
-
-
-class Cancelled(msgspec.Struct, frozen=True):
-    outcome: Literal["cancelled", "already_ended", "nothing_running"]
-    end_seq: int | None = None
 
 
 class Session(LeasedChat):

@@ -13,8 +13,9 @@ from sidecar_protocol.messages.base import Key
 from sidecar_protocol.peer import Call
 
 from ...chat import content
+from ...chat.arrivals import Incoming, Sent
 from ...chat.chats import Chats
-from ...chat.session import Incoming, Sent, Session
+from ...chat.session import Session
 from ...model.content import Block
 from ...model.failures import Failure, invalid
 from ...rpc.dispatch import Handler
