@@ -281,6 +281,8 @@ class Chats:
         async with session.lock:
             try:
                 closed = await session.close_crash()
+            except LeaseHeld:  # another heir was faster, and closes it
+                return None
             except StorageFailed as failure:  # whoever can write closes it; until then it is read as it is
                 logger.warning("a turn is left open", extra={"error": failure.message})
                 return None
