@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
+
+hypothesis.settings.register_profile("no-deadline", deadline=None)
+hypothesis.settings.load_profile("no-deadline")
+"""A busy machine is no failure: tests assert no speed."""
 
 
 @pytest.fixture

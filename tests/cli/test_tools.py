@@ -84,8 +84,8 @@ def test_a_call_that_the_mode_denies_says_why(project: Shell) -> None:
         ("ask", EDIT, "; --mode accept-edits gives leave, or edit(=add.py) in permissions.allow"),
         (
             "ask",
-            call("run_command", command="make"),
-            "; --mode auto gives leave, or run(=make) in permissions",
+            call("run_command", command="gizmo"),
+            "; --mode auto gives leave, or run(=gizmo) in permissions",
         ),
         ("read-only", EDIT, "the chat is read-only; another --mode gives leave"),
         ("auto", call("write_file", path=".git/hooks/x", content=""), "only a person in a terminal"),
