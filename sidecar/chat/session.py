@@ -326,6 +326,8 @@ class Session(LeasedChat):
                 releases = not self.queue and not self.compacting
                 return await self.recorder.record(*events, release=releases, last=True)
             except StorageFailed as failure:
+                if failure.reason == "schema_newer":
+                    return None  # for good: the newer program ends the turn when it opens the chat
                 logger.error("cannot commit the end of a turn", extra={"error": failure.message})
                 turn.stuck(failure)
                 await anyio.sleep(RETRY_STORAGE_S)

@@ -73,6 +73,8 @@ class Database:
         self.damaged: Callable[[BaseException], anyio.Event | None] = lambda error: None
         self._repair: anyio.Event | None = None
         self.state = "ready"
+        self.shape: int | None = None
+        """The schema that this program knows, once it has seen to it."""
         self.last_write = time.monotonic()
         self._busy_timeout = busy_timeout
         self._reserve = Reserve(None if path == ":memory:" else path)
@@ -243,8 +245,10 @@ class Database:
             outcomes = [self._closed()] * len(batch)
         else:
             try:
-                outcomes = await self._writer.call(partial(_carry_out, batch, self._reserve))
+                outcomes = await self._writer.call(partial(_carry_out, batch, self._reserve, self.shape))
                 self._went_well(outcomes)
+            except StorageFailed as failure:
+                outcomes = [failure] * len(batch)
             except (*FAULTS, ValueError) as error:
                 outcomes = [self._failed(error)] * len(batch)
         for pending, outcome in zip(batch, outcomes, strict=True):
@@ -387,26 +391,27 @@ def _in_snapshot(job: Job[T], db: Connection) -> T:
             db.execute("ROLLBACK")
 
 
-def _carry_out(batch: list[_Pending[Any]], reserve: Reserve, db: Connection) -> list[Any]:
+def _carry_out(batch: list[_Pending[Any]], reserve: Reserve, shape: int | None, db: Connection) -> list[Any]:
     """Each job's outcome. On a full disk only what ends something is written, into the room of the reserve."""
     full = StorageFailed("full", "The disk is full", action="free_disk", retryable=True)
     if reserve.hold():
         try:
-            return _transact(batch, db)
+            return _transact(batch, shape, db)
         except DatabaseError as error:
             last = [pending for pending in batch if pending.last]
             if storage_failure(error).reason != "full" or not last:
                 raise
             reserve.give_up()
     last = [pending for pending in batch if pending.last]
-    done = dict(zip(map(id, last), _transact(last, db), strict=True)) if last else {}
+    done = dict(zip(map(id, last), _transact(last, shape, db), strict=True)) if last else {}
     return [done.get(id(pending), full) for pending in batch]
 
 
-def _transact(batch: list[_Pending[Any]], db: Connection) -> list[Any]:
+def _transact(batch: list[_Pending[Any]], shape: int | None, db: Connection) -> list[Any]:
     """Run the jobs in one transaction; one that fails is undone alone."""
     db.execute("BEGIN IMMEDIATE")
     try:
+        _check_shape(db, shape)
         outcomes = [_attempt(pending.job, db) for pending in batch]
         db.execute("COMMIT")
     except BaseException:
@@ -415,6 +420,17 @@ def _transact(batch: list[_Pending[Any]], db: Connection) -> list[Any]:
                 db.execute("ROLLBACK")
         raise
     return outcomes
+
+
+def _check_shape(db: Connection, shape: int | None) -> None:
+    """A newer program may have changed the tables while this one runs: it must not write what it does not know."""
+    (found,) = db.execute("PRAGMA user_version").fetchone()
+    if shape is not None and found > shape:
+        raise StorageFailed(
+            "schema_newer",
+            f"A newer sidecar has brought the database to schema {found}; this one knows {shape}",
+            action="upgrade_app",
+        )
 
 
 def _attempt(job: Job[Any], db: Connection) -> Any:

@@ -115,6 +115,7 @@ class KeptDatabase:
         except StorageFailed:
             await self._db.close()
             raise
+        self._db.shape = opening.known_migrations()[-1].version
         self._db.damaged = self._suspect
         if not self._db.in_memory:
             self._tasks.start_soon(self._look_after, self._db)
