@@ -53,6 +53,7 @@ class KeptDatabase:
     def __init__(
         self, data_dir: str, busy_timeout: float, me: ProcessIdentity, is_alive: leases.IsAlive
     ) -> None:
+        self._over = anyio.Event()
         self.data_dir = data_dir
         self.me = me
         self._is_alive = is_alive
@@ -123,7 +124,8 @@ class KeptDatabase:
     async def _look_after(self, db: Database) -> None:
         """Now and then, when nobody writes: are the full-text indexes in step with what they stand for?"""
         while True:
-            await anyio.sleep(LOOK_S)
+            with anyio.move_on_after(LOOK_S):
+                await self._over.wait()
             if db is not self._db or db.is_closing:
                 return
             quiet = time.monotonic() - db.last_write > QUIET_S
@@ -209,6 +211,7 @@ class KeptDatabase:
         return found
 
     async def close(self) -> None:
+        self._over.set()
         await self._db.close()
         self._let_go()
 

@@ -29,7 +29,7 @@ class RunCommand:
     spec = ToolSpec(
         "run_command",
         "Run a command line in the project's folder by bash, or sh where there is no bash. It has no input and no "
-        "terminal. Output and errors come together; of a long output you get the beginning and the end. Processes that "
+        "terminal. Output and errors come together; of a long output you get a part. Processes that "
         "it leaves in the background are ended when it ends. The last line tells the exit code, and whether it ran in "
         "a sandbox, where there is no network and only the project can be changed.",
         {
