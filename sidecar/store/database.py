@@ -1,4 +1,4 @@
-"""Two connections to one file: one that writes whole transactions, one that reads. Knows no table.
+"""Connections to one file: one writes whole transactions, one reads, one empties the log. Knows no table.
 
 Group commit: jobs that wait while a transaction runs share the next one. The writer is a task of its own, so
 cancelling a caller never leaves a transaction open; the job it handed over is still carried out.
@@ -6,7 +6,6 @@ cancelling a caller never leaves a transaction open; the job it handed over is s
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections.abc import Callable
@@ -18,40 +17,26 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from .sqlite import (  # isort: skip  (before aiosqlite)
+from ..model.failures import StorageFailed
+from .connection import Job, Worker
+from .reserve import Reserve
+from .sqlite import (
     FAULTS,
     Connection,
     DatabaseError,
-    connect,
     is_of_the_job,
     is_on_readonly_disk,
     storage_failure,
 )
 
-import aiosqlite
-
-from ..model.failures import StorageFailed
-from .reserve import Reserve
-
-logger = logging.getLogger(__name__)
-
 T = TypeVar("T")
-Job = Callable[[Connection], T]
 
-WAL_LIMIT_BYTES = 64 * 1024 * 1024
-"""What the WAL file is cut back to after a checkpoint; a stuck reader must not leave a huge one behind."""
-
-LOG_PAGES = 4000
-"""A log of 16 MiB is emptied by the commit that meets it; before that, it is done when nobody waits (`IDLE_S`)."""
-
-IDLE_S = 0.4
-"""No commit for so long: a turn that streams makes one every few milliseconds."""
+IDLE_S, BUSY_S = 0.4, 0.5
+"""The log is emptied when no commit came for so long, and at least so often while they come: a turn that streams makes
+one every few milliseconds."""
 
 FREE_PAGES, GIVEN_BACK = 1024, 64
 """More free pages than these are given back to the disk, 256 KiB at a time, which takes a few milliseconds."""
-
-CACHE_KIB = 2048
-"""Per connection. The working set of a turn is a few pages; a large cache would only cost memory."""
 
 MEND_S = 1.0
 """How often a disk that took no writes is asked whether it does again."""
@@ -78,16 +63,19 @@ class Database:
         self.last_write = time.monotonic()
         self._busy_timeout = busy_timeout
         self._reserve = Reserve(None if path == ":memory:" else path)
-        self._writer: _Worker | None = None
-        self._reader: _Worker | None = None
+        self._writer: Worker | None = None
+        self._reader: Worker | None = None
+        self._keeper: Worker | None = None
         self._waiting: list[_Pending[Any]] = []
         self._wake = anyio.Event()
         self._between = anyio.Lock()
-        self._log_grew = False
+        self._log_grew = anyio.Event()
         self._frozen = False
         self._back = anyio.Event()
         self._back.set()
-        self._closing = False
+        self._over = anyio.Event()
+        self._settled = anyio.Event()
+        """Nothing waits to be committed, and nothing will."""
         self._tasks: TaskGroup | None = None
 
     @property
@@ -97,7 +85,7 @@ class Database:
 
     @property
     def is_closing(self) -> bool:
-        return self._closing
+        return self._over.is_set()
 
     @property
     def in_memory(self) -> bool:
@@ -107,20 +95,22 @@ class Database:
         await self._connect()
         self._tasks = tasks
         tasks.start_soon(self._commit_forever)
+        if not self.in_memory:
+            tasks.start_soon(self._keep_log_short)
         if self._frozen:
             self._is("readonly")
 
     async def _connect(self) -> None:
         self._frozen = not self.in_memory and is_on_readonly_disk(self.path)
         if self._frozen:
-            self._writer = self._reader = await _Worker.open(self.path, self._busy_timeout, frozen=True)
+            self._writer = self._reader = await Worker.open(self.path, self._busy_timeout, frozen=True)
             return
-        writer = await _Worker.open(self.path, self._busy_timeout)
+        writer = await Worker.open(self.path, self._busy_timeout)
         # A database in memory belongs to one connection; every job is whole, so reads may share it.
         reader = writer
         if not self.in_memory:
             try:
-                reader = await _Worker.open(self.path, self._busy_timeout, query_only=True)
+                reader = await Worker.open(self.path, self._busy_timeout, query_only=True)
             except StorageFailed:
                 await writer.close()
                 raise
@@ -132,7 +122,7 @@ class Database:
         `last` is for what ends something: when the disk is full, it may use the reserve.
         """
         await self._present()
-        if self._closing or self._writer is None:
+        if self.is_closing or self._writer is None:
             raise self._closed()
         pending = _Pending(job, last)
         self._waiting.append(pending)
@@ -190,54 +180,70 @@ class Database:
         if not self._back.is_set():
             with anyio.move_on_after(REPAIR_S):
                 await self._back.wait()
-        if self._writer is None and self._back.is_set() and self._tasks and not self._closing:
+        if self._writer is None and self._back.is_set() and self._tasks and not self.is_closing:
             async with self._between:
                 if self._writer is None:
                     await self._connect()
 
     async def close(self) -> None:
-        """Commit what waits, then close both connections."""
-        self._closing = True
+        """Commit what waits, then close the connections."""
+        self._over.set()
         self._wake.set()
+        self._log_grew.set()
+        if self._tasks:
+            await self._settled.wait()
         await self._disconnect()
 
     async def _disconnect(self) -> None:
-        workers = {self._writer, self._reader} - {None}
-        self._reader = None
+        workers = {self._writer, self._reader, self._keeper} - {None}
+        self._reader = self._keeper = None
         for worker in workers:
             assert worker is not None
             await worker.close()
         self._writer = None
 
     def _closed(self) -> StorageFailed:
-        if self._closing or self._tasks is None:
+        if self.is_closing or self._tasks is None:
             return StorageFailed("io", "The database is closed")
         return StorageFailed("corrupt", "The database is being repaired", action="retry", retryable=True)
 
     async def _commit_forever(self) -> None:
         with anyio.CancelScope(shield=True):
-            while not self._closing or self._waiting:
+            while not self.is_closing or self._waiting:
                 if not self._waiting:
-                    await self._rest()
+                    self._wake = anyio.Event()
+                    await self._wake.wait()
                     continue
                 async with self._between:
                     batch, self._waiting = self._waiting, []
                     await self._commit(batch)
+            self._settled.set()
 
-    async def _rest(self) -> None:
-        """Wait for work; when none comes for a while, move what was written out of the log."""
-        self._wake = anyio.Event()
-        if self._log_grew:
-            with anyio.move_on_after(IDLE_S):
-                await self._wake.wait()
+    async def _keep_log_short(self) -> None:
+        """Move what was written out of the log, on a connection of its own: who commits does not wait for it."""
+        while not self.is_closing:
+            await self._log_grew.wait()
+            await self._lull()
+            self._log_grew = anyio.Event()
+            with suppress(*FAULTS, StorageFailed):  # it is only put off
+                await self._tidy()
+
+    async def _lull(self) -> None:
+        """Wait until no commit came for a while, or for as long as may be."""
+        end = time.monotonic() + BUSY_S
+        while not self.is_closing and (now := time.monotonic()) < end and now < self.last_write + IDLE_S:
+            with anyio.move_on_after(self.last_write + IDLE_S - now):
+                await self._over.wait()
+
+    async def _tidy(self) -> None:
+        async with self._between:
+            if self._writer is None or self._frozen or self.is_closing:
                 return
-            self._log_grew = False
-            async with self._between:
-                if self._writer:
-                    with suppress(*FAULTS, StorageFailed):  # it is only put off
-                        await self._writer.call(_tidy)
-            return
-        await self._wake.wait()
+            if self._keeper is None:
+                self._keeper = await Worker.open(self.path, self._busy_timeout, query_only=True)
+        free = await self._keeper.call(_empty_log)
+        if free > FREE_PAGES and time.monotonic() > self.last_write + IDLE_S:
+            await self.exclusively(_give_back)
 
     async def _commit(self, batch: list[_Pending[Any]]) -> None:
         outcomes: list[Any]
@@ -256,7 +262,7 @@ class Database:
 
     def _went_well(self, outcomes: list[Any]) -> None:
         self.last_write = time.monotonic()
-        self._log_grew = not self.in_memory
+        self._log_grew.set()
         full = any(isinstance(outcome, StorageFailed) and outcome.reason == "full" for outcome in outcomes)
         self._is("full" if full else "ready")
 
@@ -278,7 +284,7 @@ class Database:
 
     async def _mend(self) -> None:
         """Find out by oneself that the disk takes writes again; nobody may be asking for one."""
-        while self.state != "ready" and not self._closing:
+        while self.state != "ready" and not self.is_closing:
             await anyio.sleep(MEND_S)
             with suppress(StorageFailed):
                 if self._frozen and not is_on_readonly_disk(self.path):
@@ -306,80 +312,6 @@ class _Pending(Generic[T]):
         if self._error:
             raise self._error
         return self._value  # type: ignore[return-value]
-
-
-class _Worker(aiosqlite.Connection):
-    """A connection whose thread runs whole jobs: one hop a transaction instead of one a statement."""
-
-    @classmethod
-    async def open(
-        cls, path: str, busy_timeout: float, *, query_only: bool = False, frozen: bool = False
-    ) -> _Worker:
-        connect_to = (
-            partial(_connect_frozen, path) if frozen else partial(_connect, path, busy_timeout, query_only)
-        )
-        worker = cls(connect_to, 64)
-        # A worker that hangs in the file system must not keep the process from leaving.
-        worker._thread.daemon = True
-        try:
-            await worker
-        except FAULTS as error:
-            raise storage_failure(error, path) from error
-        return worker
-
-    async def call(self, job: Job[T]) -> T:
-        if self._connection is None:
-            raise StorageFailed("io", "The database is closed")
-        result: T = await self._execute(job, self._connection)  # type: ignore[no-untyped-call]
-        return result
-
-
-def _connect(path: str, busy_timeout: float, query_only: bool) -> Connection:
-    db = connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
-    db.execute(f"PRAGMA busy_timeout = {int(busy_timeout * 1000)}")
-    if db.execute("PRAGMA page_count").fetchone() == (0,):
-        db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only a blank database can be told
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = FULL")
-    db.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}")
-    db.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
-    db.execute("PRAGMA secure_delete = ON")  # a deleted chat's words do not stay behind in free pages
-    db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-    if query_only:
-        db.execute("PRAGMA query_only = ON")
-    if logger.isEnabledFor(5):
-        db.set_trace_callback(_Trace())
-    return db
-
-
-def _connect_frozen(path: str) -> Connection:
-    """For a disk that nobody can write: SQLite needs no file beside the database then. What a log holds that was not
-    yet moved into the database cannot be had from there, so such a database is refused."""
-    if os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal"):
-        raise StorageFailed(
-            "readonly",
-            "The disk is read-only, and the database was not closed on it: its log must be read first",
-            action="check_permissions",
-        )
-    from urllib.parse import quote
-
-    return connect(f"file:{quote(path)}?immutable=1", uri=True, isolation_level=None, check_same_thread=False)
-
-
-class _Trace:
-    """Logs each statement's text at trace level, with the time since the last one; never a value."""
-
-    def __init__(self) -> None:
-        self._last = time.perf_counter()
-
-    def __call__(self, statement: str) -> None:
-        now = time.perf_counter()
-        logger.log(
-            5,
-            "sql",
-            extra={"sql": statement.partition("'")[0][:200], "ms": round((now - self._last) * 1000, 3)},
-        )
-        self._last = now
 
 
 def _in_snapshot(job: Job[T], db: Connection) -> T:
@@ -446,11 +378,15 @@ def _attempt(job: Job[Any], db: Connection) -> Any:
     return result
 
 
-def _tidy(db: Connection) -> None:
-    """Between turns: the log goes into the database as far as nobody reads it, and free pages go back to the disk."""
+def _empty_log(db: Connection) -> int:
+    """Move the log into the database, as far as nobody reads it; how many pages are free there."""
     db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-    if db.execute("PRAGMA freelist_count").fetchone()[0] > FREE_PAGES:
-        db.execute(f"PRAGMA incremental_vacuum({GIVEN_BACK})").fetchall()
+    return int(db.execute("PRAGMA freelist_count").fetchone()[0])
+
+
+def _give_back(db: Connection) -> None:
+    """Free pages go back to the disk."""
+    db.execute(f"PRAGMA incremental_vacuum({GIVEN_BACK})").fetchall()
 
 
 def _touch(db: Connection) -> None:

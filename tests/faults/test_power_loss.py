@@ -37,7 +37,7 @@ NO_LOG_FLUSH = 2
 
 NORMAL = Mutant(
     "commits with NORMAL",
-    "sidecar/store/database.py",
+    "sidecar/store/connection.py",
     '    db.execute("PRAGMA synchronous = FULL")\n',
     '    db.execute("PRAGMA synchronous = NORMAL")\n',
     "tests/faults/test_power_loss.py",

@@ -157,6 +157,16 @@ def until_killed(sidecar: Sidecar, when: int) -> int:
     raise AssertionError("not killed")
 
 
+def test_a_checkpoint_that_hangs_holds_no_turn_up(sidecar: Sidecar, spawn: Spawner) -> None:
+    log, hang = spawn.folder / "hang.log", Fault("fsync", "HANG", 1, on=True)
+    with joined(sidecar.pid, spawn.data_dir, log, hang, files=["sidecar.db"]) as trace:
+        assert sidecar.run("one", chatId="c")["data"]["reason"] == "end_turn"
+        sidecar.wait_until(lambda: trace.calls()["fsync"] > 0, 15, "a checkpoint")
+        for number in range(3):
+            assert sidecar.run(f"beside it {number}", chatId="c")["data"]["reason"] == "end_turn"
+    assert_nothing_lost(sidecar)
+
+
 STARTING = ["openat", "pread64", "pwrite64", "fsync", "ftruncate", "mmap", "rename"]
 
 

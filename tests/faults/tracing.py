@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FILES = ("sidecar.db", "sidecar.db-wal", "sidecar.db-shm", "sidecar.db-reserve", "sidecar.db-lock")
+_EFFECTS = {"KILL": "signal=KILL", "HANG": "delay_enter=600s"}
 _CALL = re.compile(r"(?:\d+ +)?(\w+)\(")
 
 
@@ -33,7 +34,7 @@ def unable() -> str:
 
 @dataclass(frozen=True)
 class Fault:
-    """What befalls the `when`th call of a name: an errno, or `KILL`. With `on`, every one after it too."""
+    """What befalls the `when`th call of a name: an errno, `KILL`, or `HANG`. With `on`, every one after it too."""
 
     call: str
     effect: str
@@ -42,7 +43,7 @@ class Fault:
 
     @property
     def rule(self) -> str:
-        what = "signal=KILL" if self.effect == "KILL" else f"error={self.effect}"
+        what = _EFFECTS.get(self.effect, f"error={self.effect}")
         return f"inject={self.call}:{what}:when={self.when}{'+' if self.on else ''}"
 
 
@@ -64,10 +65,12 @@ class Trace:
 
 
 @contextmanager
-def joined(pid: int, data_dir: Path, log: Path, fault: Fault | None = None) -> Iterator[Trace]:
-    """Trace the process's calls on the database's files while this lasts."""
+def joined(
+    pid: int, data_dir: Path, log: Path, fault: Fault | None = None, files: Sequence[str] = FILES
+) -> Iterator[Trace]:
+    """Trace the process's calls on the database's files, or on some of them, while this lasts."""
     with subprocess.Popen(
-        ["strace", "-f", "-p", str(pid), "-o", str(log), *paths(data_dir), *_rules(fault)],
+        ["strace", "-f", "-p", str(pid), "-o", str(log), *paths(data_dir, files), *_rules(fault)],
         stderr=subprocess.PIPE,
     ) as tracer:
         assert tracer.stderr is not None
@@ -86,8 +89,8 @@ def launcher(data_dir: Path, log: Path, fault: Fault) -> list[str]:
     return ["strace", "-f", "--seccomp-bpf", "-o", str(log), *paths(data_dir), *only, *_rules(fault)]
 
 
-def paths(data_dir: Path) -> list[str]:
-    return [part for name in FILES for part in ("-P", str(data_dir / name))]
+def paths(data_dir: Path, files: Sequence[str] = FILES) -> list[str]:
+    return [part for name in files for part in ("-P", str(data_dir / name))]
 
 
 def _rules(fault: Fault | None) -> list[str]:
