@@ -14,7 +14,6 @@ import anyio.to_thread
 import msgspec
 
 from ..context.assembly import BUDGET_ALLOWS
-from ..context.excerpts import excerpt
 from ..context.fences import fenced
 from ..context.gates import Gates, Scene, Switches, decide, opens
 from ..context.materials import Material
@@ -225,6 +224,8 @@ class Gatherer:
         text = fenced(self._secret, id, label, found.text)
 
         def cut(_: str, room: int) -> str:
+            from ..context.excerpts import excerpt
+
             overhead = self._measure.count(fenced(self._secret, id, label, ""))
             part = excerpt(
                 found.text, self._prompt, room - overhead - 8, self._measure.count, path=found.path

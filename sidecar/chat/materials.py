@@ -13,7 +13,6 @@ import msgspec
 
 from ..context.budget import Budget, Caps
 from ..context.fences import fenced
-from ..context.gates import uncovered
 from ..context.materials import Material, Materials, Past, Resuming, Retrieve, Shelf
 from ..model.chats import Chat
 from ..model.content import Block, Kept, Turn
@@ -315,6 +314,8 @@ class Collecting:
             return gate
         if gathered.gates.aside == "small-talk":
             return None
+        from ..context.gates.terms import uncovered
+
         share, _ = uncovered(self._asked.text, sent)
         return "uncovered-terms" if share >= UNCOVERED_SHARE else None
 

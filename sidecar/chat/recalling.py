@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from functools import cache
 
 from ..context.fences import fenced
-from ..context.gates import uncovered
 from ..context.materials import Found, Retrieve, Shelf
 from ..model.chats import Chat
 from ..model.failures import Failure, StorageFailed
@@ -118,6 +117,8 @@ async def _hits(desk: Desk, prompt: str, room: int) -> list[Hit]:
 
 def _needed(prompt: str, hits: Sequence[Hit], sent: Sequence[str], points_back: bool) -> list[Hit]:
     """The hits that are not sent anyway, and that hold something of what the prompt asks for and nothing else says."""
+    from ..context.gates.terms import uncovered
+
     _, missing = uncovered(prompt, sent)
     needed = []
     for hit in hits:

@@ -25,6 +25,9 @@ READ_CHARACTERS = 20_000
 SAME = 0.6
 """Share of common words from which on the newer of two is the one that holds."""
 
+MAX_EXPRESSIONS = 512
+"""Kept ready. A language has hundreds of phrases, of which the sentences of one user hold the same few."""
+
 _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _CLAUSE = re.compile(r"[,;:，、；：\u2014\u2013()]+|\s-\s")
@@ -39,48 +42,49 @@ class Standing(msgspec.Struct, frozen=True):
     kind: Literal["instruction", "preference"]
 
 
-class _Phrases(msgspec.Struct, frozen=True):
-    opening: list[str]
+class _Language(msgspec.Struct, frozen=True):
+    opening: tuple[str, ...]
     """Begin an instruction, at the beginning of a clause."""
 
-    within: list[str]
+    within: tuple[str, ...]
     """Make an instruction of a sentence wherever they stand in it."""
 
-    preference: list[str]
-    not_: list[str] = msgspec.field(name="not")
+    preference: tuple[str, ...]
+    not_: tuple[str, ...] = msgspec.field(name="not")
     """Begin a clause that only looks like an instruction."""
 
-    condition: list[str]
+    condition: tuple[str, ...]
     """Begin a clause that an instruction may follow."""
 
-    asked: list[str]
+    asked: tuple[str, ...]
     """Stand before a preference that is only asked about: "should I prefer…"."""
 
-    polite: list[str]
+    polite: tuple[str, ...]
     """May stand before what begins a clause."""
 
-
-class _Language(msgspec.Struct, frozen=True):
-    opening: re.Pattern[str]
-    within: re.Pattern[str]
-    preference: re.Pattern[str]
-    traps: re.Pattern[str]
-    condition: re.Pattern[str]
-    asked: re.Pattern[str] | None
-
     def instructs(self, clauses: list[str], joined: str) -> bool:
-        if self.within.search(joined):
+        if (within := _held(self.within, joined)) and _any_of(within).search(joined):
             return True
         if joined.endswith(("?", "？")) and not _REQUEST.match(clauses[0]):
             return False
-        places = clauses if self.condition.match(clauses[0]) else clauses[:1]
-        return any(self.opening.match(clause) and not self.traps.match(clause) for clause in places)
+        places = clauses if len(clauses) > 1 and self._begins(clauses[0], self.condition) else clauses[:1]
+        return any(
+            self._begins(clause, self.opening) and not self._begins(clause, self.not_) for clause in places
+        )
 
     def prefers(self, joined: str) -> bool:
-        return any(
-            not (self.asked and self.asked.search(joined[: found.start()]))
-            for found in self.preference.finditer(joined)
+        preference = _held(self.preference, joined)
+        return bool(preference) and any(
+            not self._is_asked(joined[: found.start()]) for found in _any_of(preference).finditer(joined)
         )
+
+    def _begins(self, clause: str, phrases: tuple[str, ...]) -> bool:
+        held = _held(phrases, clause)
+        return bool(held) and _any_of(held, after=self.polite).match(clause) is not None
+
+    def _is_asked(self, before: str) -> bool:
+        asked = _held(self.asked, before)
+        return bool(asked) and _any_of(asked, at_end=True).search(before) is not None
 
 
 def standing(text: str) -> list[str]:
@@ -145,25 +149,24 @@ def _letters(text: str) -> str:
 
 
 @functools.cache
-def _languages() -> list[_Language]:
+def _languages() -> tuple[_Language, ...]:
     path = Path(__file__).parent / "words" / "standing.json"
-    known = msgspec.json.decode(path.read_bytes(), type=dict[str, _Phrases])
-    return [_compiled(phrases) for phrases in known.values()]
+    return tuple(msgspec.json.decode(path.read_bytes(), type=dict[str, _Language]).values())
 
 
-def _compiled(phrases: _Phrases) -> _Language:
-    polite = f"(?:(?:{_either(phrases.polite)})\\s*)*"
-    return _Language(
-        re.compile(polite + f"(?:{_either(phrases.opening)})"),
-        re.compile(_either(phrases.within)),
-        re.compile(_either(phrases.preference)),
-        re.compile(polite + f"(?:{_either(phrases.not_)})"),
-        re.compile(polite + f"(?:{_either(phrases.condition)})"),
-        re.compile(f"(?:{_either(phrases.asked)})\\s*$") if phrases.asked else None,
-    )
+def _held(phrases: tuple[str, ...], text: str) -> tuple[str, ...]:
+    """Those that could stand in the text. Most texts hold none, and expressions of all of them take longer to make than
+    the first prompt should wait."""
+    return tuple(phrase for phrase in phrases if phrase.partition("*")[0] in text)
 
 
-def _either(phrases: list[str]) -> str:
+@functools.lru_cache(maxsize=MAX_EXPRESSIONS)
+def _any_of(phrases: tuple[str, ...], after: tuple[str, ...] = (), at_end: bool = False) -> re.Pattern[str]:
+    before = f"(?:(?:{_either(after)})\\s*)*" if after else ""
+    return re.compile(f"{before}(?:{_either(phrases)})" + (r"\s*$" if at_end else ""))
+
+
+def _either(phrases: Iterable[str]) -> str:
     """Any of the phrases. A `*` stands for letters; where a script has blanks, words end where they end."""
     return "|".join(
         re.escape(phrase)

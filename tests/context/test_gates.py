@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.context.gates import Gates, Scene, Switch, Switches, decide, opens, phrases, structure, uncovered
+from sidecar.context.gates import Gates, Scene, Switch, Switches, decide, opens, phrases, structure
+from sidecar.context.gates.terms import uncovered
 from tests.context import gate_scores
 from tests.context.gate_scores import BLOCKS, Decide, Labelled
 
@@ -136,6 +137,17 @@ def test_a_switch_decides_instead_of_the_prompt(switch: Switch) -> None:
         assert [opens(name) for name in names] == [switch == "always"] * 4
 
 
+@pytest.mark.parametrize("switch", ["auto", "always", "never"])
+@pytest.mark.parametrize("prompt", ["review my changes to src/orders.py, as you said earlier", "thanks!"])
+def test_with_nothing_to_open_no_gate_looks_at_the_prompt(prompt: str, switch: Switch) -> None:
+    switches = Switches(open_files=switch, patches=switch, git_diff="never", retrieval=switch)
+    looked = decide(
+        Scene(prompt=prompt, last_turn_edited=True), msgspec.structs.replace(switches, git_diff="auto")
+    )
+    expected = msgspec.structs.replace(looked, git_diff="never", git_diff_wanted=None, aside=None)
+    assert decide(Scene(prompt=prompt, last_turn_edited=True), switches) == expected
+
+
 def test_switches_are_spelled_as_in_the_contract() -> None:
     assert msgspec.to_builtins(Switches(git_diff="never")) == {
         "openFiles": "auto",
@@ -257,6 +269,20 @@ def test_every_language_has_phrases_for_every_rule() -> None:
 def test_a_gap_stands_for_a_few_words_of_one_sentence(text: str, holds: bool) -> None:
     book = phrases.Words(classes={}, rules={"r": ["the .. fox"]}, idioms=[], polite=[], stop=[])
     assert phrases.heard(text, [book]) == ({"r"} if holds else set())
+
+
+@pytest.mark.parametrize("text", ["a dog", "a cat", "a wolf cub", "a polite fox"])
+def test_a_choice_stands_where_one_of_its_words_or_classes_does(text: str) -> None:
+    classes = {"pet": ["dog", "cat"]}
+    book = phrases.Words(
+        classes=classes,
+        rules={"r": ["a (<pet>|wolf cub|polite) fox?"]},
+        idioms=["dogma"],
+        polite=["a"],
+        stop=[],
+    )
+    assert phrases.heard(text, [book]) == {"r"}
+    assert phrases.heard("a wolf", [book]) == frozenset()
 
 
 @pytest.mark.parametrize("phrase", ["(a|$)", "a (.) b", "()"])

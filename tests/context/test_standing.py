@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from sidecar.context import standing as module
 from sidecar.context.standing import found_in, gathered, standing
+
+PHRASES = sorted(
+    {
+        phrase
+        for language in module._languages()
+        for phrases in (language.opening, language.within, language.preference, language.polite)
+        for phrase in phrases
+    }
+)
 
 
 def _words(text: str) -> int:
@@ -121,3 +133,12 @@ def test_instructions_go_before_preferences_and_newer_before_older() -> None:
     assert gathered(said, _words, 11) == ["Never use emojis.", "Always cite the source.", "I prefer trains."]
     assert gathered(said, _words, 4) == ["Always cite the source."]
     assert gathered(said, _words, 0) == []
+
+
+@given(st.lists(st.sampled_from([*PHRASES, "x", "the tests", "?"]), max_size=6).map(" ".join))
+def test_phrases_that_a_sentence_does_not_hold_decide_nothing(sentence: str) -> None:
+    for language in module._languages():
+        for phrases in (language.opening, language.within, language.preference):
+            held = module._held(phrases, sentence)
+            found = held and module._any_of(held, language.polite).search(sentence)
+            assert bool(found) is bool(module._any_of(phrases, language.polite).search(sentence))

@@ -146,16 +146,20 @@ class _Phrase(msgspec.Struct, frozen=True):
 
 
 class _Book:
-    """A language's phrases, made ready: every word or class is a symbol, found by the word it begins with."""
+    """A language's phrases, made ready: every word or class is a symbol, found by the word it begins with; a choice of
+    several is a symbol too, and stands wherever one of them does."""
 
     def __init__(self, words: Words) -> None:
         self.alone: dict[str, list[int]] = {}
         self.longer: dict[str, list[tuple[int, _Entry]]] = {}
         self.begun: dict[str, list[int]] = {}
+        self.choices: dict[int, list[int]] = {}
+        """Of a symbol: the choices that it is one of."""
         self._symbols: dict[str, int] = {}
         self._classes = words.classes
-        self.polite = self._symbol("polite", words.polite)
-        self.idioms = self._symbol("idioms", words.idioms)
+        # Names that no element of a phrase has.
+        self.polite = self._listed("|polite", words.polite)
+        self.idioms = self._listed("|idioms", words.idioms)
         self.rules = {
             name: [self._phrase(phrase) for phrase in phrases] for name, phrases in words.rules.items()
         }
@@ -175,24 +179,32 @@ class _Book:
         if optional:
             element = element[:-1]
         choices = element.strip("()").split("|")
-        return _Step(symbol=self._symbol(element, self._entries(choices)), optional=optional)
+        symbol = self._one(choices[0]) if len(choices) == 1 else self._choice(element, choices)
+        return _Step(symbol=symbol, optional=optional)
 
-    def _entries(self, choices: Iterable[str]) -> list[str]:
-        every: list[str] = []
-        for choice in choices:
-            every += self._classes[choice[1:-1]] if choice.startswith("<") else [choice]
-        return every
+    def _choice(self, element: str, choices: list[str]) -> int:
+        if element not in self._symbols:
+            number = self._number(element)
+            for one in map(self._one, choices):
+                self.choices.setdefault(one, []).append(number)
+        return self._symbols[element]
 
-    def _symbol(self, name: str, entries: list[str]) -> int:
+    def _one(self, choice: str) -> int:
+        return self._listed(choice, self._classes[choice[1:-1]] if choice.startswith("<") else [choice])
+
+    def _listed(self, name: str, entries: list[str]) -> int:
         if name not in self._symbols:
-            self._symbols[name] = number = len(self._symbols)
-            for entry in map(_entry, entries):
-                first = entry.words[0]
-                if len(entry.words) > 1:
-                    self.longer.setdefault(first, []).append((number, entry))
+            number = self._number(name)
+            for text in entries:
+                words, prefix = _entry(text)
+                if len(words) > 1:
+                    self.longer.setdefault(words[0], []).append((number, _Entry(words, prefix)))
                 else:
-                    (self.begun if entry.prefix else self.alone).setdefault(first, []).append(number)
+                    (self.begun if prefix else self.alone).setdefault(words[0], []).append(number)
         return self._symbols[name]
+
+    def _number(self, name: str) -> int:
+        return self._symbols.setdefault(name, len(self._symbols))
 
 
 class _Hearing:
@@ -214,15 +226,20 @@ class _Hearing:
         """For each symbol, where it stands: beginnings and their ends."""
         found: dict[int, dict[int, set[int]]] = {}
         book = self._book
+
+        def stands(symbol: int, at: int, end: int) -> None:
+            for one in (symbol, *book.choices.get(symbol, ())):
+                found.setdefault(one, {}).setdefault(at, set()).add(end)
+
         for at, token in enumerate(self._tokens):
             symbols = list(book.alone.get(token, ()))
             for length in book.lengths:
                 symbols += book.begun.get(token[:length], ()) if length <= len(token) else ()
             for symbol in symbols:
-                found.setdefault(symbol, {}).setdefault(at, set()).add(at + 1)
+                stands(symbol, at, at + 1)
             for symbol, entry in book.longer.get(token, ()):
                 if (end := entry.end(self._tokens, at)) is not None:
-                    found.setdefault(symbol, {}).setdefault(at, set()).add(end)
+                    stands(symbol, at, end)
         return found
 
     def _after_polite(self, starts: frozenset[int]) -> set[int]:
@@ -275,7 +292,10 @@ def _books() -> tuple[_Book, ...]:
     return tuple(_Book(words(language)) for language in LANGUAGES)
 
 
-def _entry(text: str) -> _Entry:
+def _entry(text: str) -> tuple[tuple[str, ...], bool]:
+    """The words, and whether the last one may go on."""
+    if text.isascii() and text.isalpha() and text not in MARKS:
+        return (text.lower(),), False  # most are: what is below would come to the same, ten times as slowly
     prefix = text.endswith("*")
     spelled = [
         word
@@ -284,7 +304,7 @@ def _entry(text: str) -> _Entry:
     ]
     if not spelled or _STOP in spelled:
         raise ValueError(f"{text!r} is no word that a phrase can hold")
-    return _Entry(tuple(spelled), prefix)
+    return tuple(spelled), prefix
 
 
 def _without(tokens: list[str], spans: dict[int, set[int]]) -> list[str]:
