@@ -28,10 +28,11 @@ from ..model.failures import Failure, ProviderFailed
 from ..providers.base import Message, ModelRequest, UserMessage
 from ..store.compactions import Compaction
 from ..store.store import Store
+from ..workspace.paths import Workspace
 from .continuity import SNAPSHOT, Continuity, Due
 from .copies import GATHERED
 from .desk import Desk
-from .gathering import RECENT_TURNS, Gathered, Gatherer
+from .gathered import RECENT_TURNS, Gathered, without_project
 from .materials import Asked, Collecting, History
 from .measuring import BYTES_A_TOKEN, Measure, measure_for, rough_count
 from .messages import as_sent, attachment_text, plain
@@ -215,6 +216,12 @@ class _Asking:
     async def _gather(self, history: History, measure: Measure, most: int) -> Gathered:
         switches = _switches(self._asked.config.get("gates"), self._asked.context)
         past = history.more or len(history.turns) > LAST_TURNS
+        workspace = self._workspace()
+        if workspace is None:
+            return without_project(self._asked.text, switches, past)
+        # It brings along diffs, git and the ledger: a chat without a project does not wait for those.
+        from .gathering import Gatherer
+
         return await Gatherer(
             self._store,
             self._desk,
@@ -226,7 +233,13 @@ class _Asking:
             history.known,
             history.texts,
             most,
-        ).run()
+        ).run(workspace)
+
+    def _workspace(self) -> Workspace | None:
+        try:
+            return self._desk.workspace()
+        except Failure:
+            return None  # the project is gone: its blocks are too
 
     async def _kept(self, made: Assembly, gathered: Gathered, measure: Measure) -> list[Kept]:
         """What of this request stays in the history: files as they were sent, a line for all else."""

@@ -19,7 +19,7 @@ from ..context.gates import Gates, Scene, Switches, decide, opens
 from ..context.materials import Material
 from ..model.content import Turn
 from ..model.failures import Failure, Refused
-from ..model.files import OpenFile, Patch
+from ..model.files import Patch
 from ..store.store import Store
 from ..workspace import diff as diffs
 from ..workspace import git
@@ -29,10 +29,8 @@ from ..workspace.writing import digest
 from . import edits
 from .copies import MOST_DIFFS, Copy
 from .desk import Desk
+from .gathered import RECENT_TURNS, Gathered, Opened
 from .measuring import Measure
-
-RECENT_TURNS = 3
-"""A file tool in so many of the last turns is activity."""
 
 MAX_IDENTIFIERS = 20_000
 """Of all open files together: enough for 35 files, and a set of a few megabytes."""
@@ -43,32 +41,6 @@ GIT_S = 5.0
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{3,80}")
 _FILE_TOOLS = frozenset({"read_file", "write_file", "edit_file", "insert_line", "patch_file"})
-
-
-class Opened(msgspec.Struct, frozen=True):
-    """An open file with its text; `path` is as the model knows it."""
-
-    file: OpenFile
-    path: str
-    text: str
-    hash: str
-    data: bytes
-
-
-class Gathered(msgspec.Struct, frozen=True):
-    """Materials of the project, and the files among them by the id of their block."""
-
-    gates: Gates
-    pinned: list[Material] = []
-    files: list[Material] = []
-    patch_summary: Material | None = None
-    diffs: list[Material] = []
-    git_diff: Material | None = None
-    opened: dict[str, Opened] = {}
-    bases: dict[str, str] = {}
-    """Of the files that are sent as what has changed: the hash of the version that the model has."""
-    relies_on: frozenset[str] = frozenset()
-    """Turns without which the model would not have a file that this prompt needs."""
 
 
 class Gatherer:
@@ -104,11 +76,7 @@ class Gatherer:
         """Files whose newest version the model has when this is sent: what was changed in them needs no telling."""
         self._secret = desk.chat.epoch
 
-    async def run(self) -> Gathered:
-        workspace = self._workspace()
-        if workspace is None:
-            scene = Scene(prompt=self._prompt, has_outputs=self._has_past)
-            return Gathered(decide(scene, msgspec.structs.replace(self._switches, git_diff="never")))
+    async def run(self, workspace: Workspace) -> Gathered:
         opened = await anyio.to_thread.run_sync(self._read, workspace)
         patches = await self._patches(workspace)
         gates = decide(self._scene(opened, patches), self._switches)
@@ -127,12 +95,6 @@ class Gatherer:
             bases=self._bases,
             relies_on=frozenset(self._relies_on),
         )
-
-    def _workspace(self) -> Workspace | None:
-        try:
-            return self._desk.workspace()
-        except Failure:
-            return None  # the project is gone: its blocks are too
 
     def _read(self, workspace: Workspace) -> list[Opened]:
         opened = []

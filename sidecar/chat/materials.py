@@ -23,7 +23,7 @@ from . import recalling
 from .continuity import RESTORED, RESUMED, SNAPSHOT, Due
 from .copies import GATHERED, Copy, copies, gathered_text, without_files
 from .desk import Desk
-from .gathering import Gathered
+from .gathered import Gathered
 from .measuring import Measure
 from .messages import as_sent, attachment_text, plain, shortened
 

@@ -36,10 +36,12 @@ are."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 _KEY_LETTERS = 8
 
-_WITHOUT_BLANKS = re.compile(
-    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])"
+_WITHOUT_BLANKS = (
+    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007"
+    "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])"
 )
-"""Thai, Lao, Burmese, Khmer, Japanese, Chinese: a character counts as a word."""
+"""Thai, Lao, Burmese, Khmer, Japanese, Chinese: a character counts as a word. Made into an expression, which takes
+two milliseconds, when the first such text comes."""
 
 _SOURCE = (
     "s.key, s.label, s.kind, o.chat, c.session_id, o.project, s.tool, s.path, s.ts, s.bytes, s.lines, s.tokens,"
@@ -205,7 +207,7 @@ def _line_rows(place: int, text: str, *, plain: bool) -> list[tuple[int, str]]:
 
 def _spaced(text: str) -> str:
     """The text as the index reads it; the very same where there is nothing to set apart."""
-    return text if text.isascii() else _WITHOUT_BLANKS.sub(r" \1 ", text)
+    return text if text.isascii() else re.sub(_WITHOUT_BLANKS, r" \1 ", text)
 
 
 def row(db: Connection, key: str) -> tuple[int, Source] | None:
