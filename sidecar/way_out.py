@@ -46,7 +46,10 @@ def count_down(code: int) -> None:
     """Whatever hangs, the process is gone when the contract says so."""
     timer = threading.Timer(LAST_RESORT_S, exit_now, [code])
     timer.daemon = True
-    timer.start()
+    try:
+        timer.start()
+    except RuntimeError:  # no memory for one more thread: then there is none for an orderly end either
+        exit_now(code)
 
 
 def exit_now(code: int) -> NoReturn:

@@ -62,3 +62,8 @@ class RpcError(Exception):
 
     def to_wire(self) -> dict[str, Any]:
         return {"code": self.code, "message": self.message, "data": self.data}
+
+
+def no_memory() -> RpcError:
+    """The answer to what there is no memory for: it may pass, like a disk that is full."""
+    return RpcError.named("storage", "No memory was left", retryable=True, reason="io", action="retry")

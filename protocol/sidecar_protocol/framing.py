@@ -17,7 +17,8 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class Oversized:
-    """Stands for a frame over the limit, or one whose headers make no sense; its bytes were skipped."""
+    """Stands for a frame over the limit, one whose headers make no sense, or one that there was no memory for; its
+    bytes were skipped."""
 
     __slots__ = ("reason", "size")
 
@@ -48,12 +49,17 @@ class Deframer:
         self._searched = 0
         self._skipped = 0
         self._skipping = False
+        self._reason = "too_large"
         self._body: int | None = None
         self._started = False
 
     def feed(self, data: bytes) -> list[Frame]:
         """Take more bytes and return the frames that are now whole, in order."""
-        self._buffer += data
+        try:
+            self._buffer += data
+        except MemoryError:
+            self._skip_frame()
+            self._buffer += data
         if not self._started and not self._detect():
             return []
         return self._lines() if self.framing == "lines" else self._headers()
@@ -61,7 +67,7 @@ class Deframer:
     def end(self) -> list[Frame]:
         """The input has ended: a last line without its newline still counts."""
         if self.framing == "headers" or self._skipping:
-            return [Oversized(self._skipped, "too_large")] if self._skipping else []
+            return [self._skipped_frame()] if self._skipping else []
         rest = bytes(self._buffer).strip(_BLANK)
         self._buffer.clear()
         return [rest] if rest else []
@@ -90,11 +96,10 @@ class Deframer:
         start = 0
         while (end := self._buffer.find(b"\n", max(start, self._searched))) >= 0:
             if self._skipping:
-                frames.append(Oversized(self._skipped + end - start, "too_large"))
-                self._skipping, self._skipped = False, 0
+                frames.append(self._skipped_frame(end - start))
             elif end - start > self.max_bytes:
                 frames.append(Oversized(end - start, "too_large"))
-            elif line := bytes(self._buffer[start:end]).strip(_BLANK):
+            elif line := self._part(start, end):
                 frames.append(line)
             start = end + 1
         del self._buffer[:start]
@@ -107,6 +112,27 @@ class Deframer:
         self._skipping = True
         self._skipped += len(self._buffer)
         self._buffer.clear()
+
+    def _skip_frame(self) -> None:
+        """There is no memory for the frame that is coming in: it is skipped like one over the limit."""
+        if self._body is not None:
+            self._body -= len(self._buffer)
+        self._reason = "no_memory"
+        self._skip_buffer()
+
+    def _skipped_frame(self, more: int = 0) -> Oversized:
+        frame = Oversized(self._skipped + more, self._reason)
+        self._skipping, self._skipped, self._reason = False, 0, "too_large"
+        return frame
+
+    def _part(self, start: int, end: int) -> Frame:
+        """These bytes as a frame, copied once."""
+        try:
+            with memoryview(self._buffer) as view:
+                part = bytes(view[start:end])
+            return part.strip(_BLANK) if self.framing == "lines" else part
+        except MemoryError:
+            return Oversized(end - start, "no_memory")
 
     def _headers(self) -> list[Frame]:
         frames: list[Frame] = []
@@ -121,12 +147,11 @@ class Deframer:
                 self._skipped += taken
                 if self._body:
                     return frames
-                frames.append(Oversized(self._skipped, "too_large"))
-                self._skipping, self._skipped = False, 0
+                frames.append(self._skipped_frame())
             else:
                 if len(self._buffer) < self._body:
                     return frames
-                if body := bytes(self._buffer[: self._body]):
+                if body := self._part(0, self._body):
                     frames.append(body)
                 del self._buffer[: self._body]
             self._body = None

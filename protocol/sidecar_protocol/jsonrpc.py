@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from .errors import RpcError
+from .errors import RpcError, no_memory
 from .framing import Frame, Oversized
 
 RequestId = str | int
@@ -38,8 +38,17 @@ class Invalid(msgspec.Struct, frozen=True):
 
 Message = Request | Notification | Response | Invalid
 
+
+class _Envelope(msgspec.Struct):
+    """All that must be known of a message to answer it."""
+
+    id: Any = None
+    method: str | None = None
+
+
+_ENVELOPE = msgspec.json.Decoder(_Envelope)
 _decode = msgspec.json.Decoder().decode
-_encode = msgspec.json.Encoder().encode
+_encoder = msgspec.json.Encoder()
 
 
 def parse(frame: Frame) -> Message:
@@ -50,6 +59,8 @@ def parse(frame: Frame) -> Message:
         message = _decode(frame)
     except (msgspec.DecodeError, UnicodeError, ValueError, RecursionError) as error:
         return Invalid(None, RpcError.named("parse_error", f"Not JSON: {error or 'nested too deeply'}"))
+    except MemoryError:
+        return _too_large_now(frame)
     if isinstance(message, list):
         return Invalid(None, _bad("Batches are not taken: send one message a frame"))
     if not isinstance(message, dict):
@@ -80,6 +91,22 @@ def success(id: RequestId, result: Any) -> bytes:
 
 def failure(id: RequestId | None, error: RpcError) -> bytes:
     return _encode({"jsonrpc": "2.0", "id": id, "error": error.to_wire()})
+
+
+def _encode(message: Any) -> bytes:
+    """Into a buffer of our own: msgspec's ends the process when there is no memory to let it grow."""
+    buffer = bytearray(512)
+    _encoder.encode_into(message, buffer)
+    return bytes(buffer)
+
+
+def _too_large_now(frame: bytes) -> Message:
+    """A message that there is no memory for. Only its envelope is read, so that whoever waits can be told."""
+    envelope = _ENVELOPE.decode(frame)
+    id = as_request_id(envelope.id)
+    if id is not None and envelope.method is None:
+        return Response(id, None, no_memory())
+    return Invalid(id, no_memory())
 
 
 def _classify(message: dict[str, Any]) -> Message:
@@ -125,6 +152,8 @@ def _bad(message: str) -> RpcError:
 def _oversized(frame: Oversized) -> RpcError:
     if frame.reason == "bad_header":
         return _bad("A header block without a valid Content-Length was skipped")
+    if frame.reason == "no_memory":
+        return no_memory()
     return RpcError.named(
         "message_too_large",
         f"A frame of {frame.size} bytes was skipped: it is over the limit that `initialize` advertises",

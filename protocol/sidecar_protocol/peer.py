@@ -17,7 +17,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from . import jsonrpc
-from .errors import RpcError
+from .errors import RpcError, no_memory
 from .framing import Frame
 from .jsonrpc import Invalid, Notification, Request, RequestId, Response
 
@@ -147,6 +147,8 @@ class Peer:
                 reply = jsonrpc.success(call.id, await self._serve(call))
         except RpcError as error:
             reply = jsonrpc.failure(call.id, error)
+        except MemoryError:
+            reply = jsonrpc.failure(call.id, no_memory())
         finally:
             # A cancelled task group lands here too: the answer is written without awaiting.
             del self._calls[call.id]

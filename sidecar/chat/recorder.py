@@ -27,6 +27,9 @@ MAX_PENDING_BYTES = 1024 * 1024
 HOLD_S = 0.05
 """A model that answers sooner is on this machine; nobody sees the difference."""
 
+MEMORY_S = 0.1
+"""How soon what there was no memory for is tried again."""
+
 
 class Recorder:
     """`last_seq` is committed; `generation` is the lease that this process holds, or None."""
@@ -142,7 +145,7 @@ class Recorder:
     async def _commit(self, batch: _Batch) -> None:
         unkept, self._unkept = self._unkept, []
         batch.older = len(unkept)
-        made = [entry.event() if isinstance(entry, _Run) else entry for entry in batch.entries]
+        made = await _made(batch)
         events = unkept + made
         try:
             appended = await self._store.append(
@@ -178,6 +181,15 @@ class Recorder:
         batch.failure = failure
         if batch.buffered:
             self._failure = failure
+
+
+async def _made(batch: _Batch) -> list[NewEvent]:
+    """The batch as events; while there is no memory for them, they wait."""
+    while True:
+        try:
+            return [entry.event() if isinstance(entry, _Run) else entry for entry in batch.entries]
+        except MemoryError:
+            await anyio.sleep(MEMORY_S)
 
 
 class _Run(msgspec.Struct):

@@ -15,7 +15,7 @@ import msgspec
 from ..model.chats import Prompt
 from ..model.content import STATUS_OF_REASON, Block, EndReason, Turn
 from ..model.events import NewEvent, StoredEvent
-from ..model.failures import Failure, Refused, StorageFailed, invalid
+from ..model.failures import Failure, Refused, StorageFailed, invalid, no_memory
 from ..store.leases import LeaseHeld, LeaseLost, Unclosed
 from ..store.turns import unknown_turn
 from . import closure, config, facts, titles, upkeep
@@ -269,6 +269,8 @@ class Session(LeasedChat):
                 reason = turn.cancel_reason
         except Failure as failure:
             reason, error = "error", failure
+        except MemoryError:
+            reason, error = "error", no_memory()
         except Exception:
             # A bug ends its turn, never the other chats.
             logger.exception("a turn failed", extra={"session_id": self.chat.key.session_id})

@@ -16,8 +16,15 @@ MAX_RUN_BYTES = 64 * 1024
 
 DELTA_TYPES = frozenset({"message.delta", "thought.delta", "tool.output"})
 
-encode = msgspec.json.Encoder().encode
+_encoder = msgspec.json.Encoder()
 decode = msgspec.json.Decoder().decode
+
+
+def encode(value: Any) -> bytes:
+    """As JSON, into a buffer of our own: msgspec's ends the process when there is no memory to let it grow."""
+    buffer = bytearray(512)
+    _encoder.encode_into(value, buffer)
+    return bytes(buffer)
 
 
 class NewEvent(msgspec.Struct, frozen=True):

@@ -66,6 +66,11 @@ class StorageFailed(Failure):
         super().__init__("storage", message, reason=reason, action=action, retryable=retryable)
 
 
+def no_memory() -> StorageFailed:
+    """What a MemoryError is to whoever asked: the machine lacks something, as with a disk that fails."""
+    return StorageFailed("io", "No memory was left", action="retry", retryable=True)
+
+
 class ProviderFailed(Failure):
     def __init__(
         self,

@@ -19,7 +19,7 @@ from sidecar_protocol.catalog import METHODS, Method
 from sidecar_protocol.errors import CODES, RpcError
 from sidecar_protocol.peer import Call
 
-from ..model.failures import Failure
+from ..model.failures import Failure, no_memory
 
 logger = logging.getLogger(__name__)
 
@@ -63,9 +63,10 @@ class Dispatcher:
                 result = await handler(call, decoded)
             except RpcError as error:
                 raise library.JsonRpcError(error.code, error.message, error.data) from error
-            except Failure as failure:
+            except (Failure, MemoryError) as error:
+                failure = error if isinstance(error, Failure) else no_memory()
                 described = to_error(failure, **self._context(decoded))
-                raise library.JsonRpcError(described.code, described.message, described.data) from failure
+                raise library.JsonRpcError(described.code, described.message, described.data) from error
             except Exception as error:
                 ref = secrets.token_hex(4)
                 logger.exception("a call failed", extra={"method": method.name, "ref": ref})

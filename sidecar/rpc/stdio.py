@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -23,8 +24,11 @@ MAX_UNWRITTEN_BYTES = 16 * 1024 * 1024
 HIGH_WATER_BYTES = 1024 * 1024
 """Over this events wait in the journal instead of in memory."""
 
+MEMORY_IS_SHORT_BYTES = 4 * 1024
+"""What is read at a time when there is no memory for more."""
+
 POLL_MS = 50
-"""How often a reader that must not read looks whether the other end has gone."""
+"""How often a reader that must not read looks whether the other end has gone, or whether there is memory again."""
 
 
 def take_over_stdio() -> tuple[int, int]:
@@ -99,11 +103,18 @@ class Outlet:
         while True:
             with self._state:
                 self._state.wait_for(lambda: self._frames)
-                data = b"".join(self._frames)
-                self._frames.clear()
+                data = self._take()
             if not self._write(data):
                 self._break()
                 return
+
+    def _take(self) -> bytes:
+        try:
+            data = b"".join(self._frames)
+        except MemoryError:
+            return self._frames.popleft()
+        self._frames.clear()
+        return data
 
     def _write(self, data: bytes) -> bool:
         view = memoryview(data)
@@ -162,6 +173,12 @@ class Inlet:
         threading.Thread(target=self._read_forever, name="stdin", daemon=True).start()
 
     def _read_forever(self) -> None:
+        try:
+            self._read_to_the_end()
+        finally:  # one that can read no more must not leave a process behind that hears nothing
+            self._on_end()
+
+    def _read_to_the_end(self) -> None:
         while self._may_read() and (data := self._read()):
             frames = self._deframer.feed(data)
             if self._deframer.framing != "auto":
@@ -170,16 +187,19 @@ class Inlet:
                 self._on_frames(frames)
         if frames := self._deframer.end():
             self._on_frames(frames)
-        self._on_end()
 
     def _read(self) -> bytes:
+        size = READ_BYTES
         while True:
             try:
-                return os.read(self._fd, READ_BYTES)
+                return os.read(self._fd, size)
             except BlockingIOError:
                 select.select([self._fd], [], [])
             except OSError:
                 return b""
+            except MemoryError:  # what the client sends stays in the pipe meanwhile
+                size = MEMORY_IS_SHORT_BYTES
+                time.sleep(POLL_MS / 1000)
 
     def _may_read(self) -> bool:
         """True when a frame may be read; False when the other end has gone while we had to wait."""

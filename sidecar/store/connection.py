@@ -13,7 +13,7 @@ from .sqlite import FAULTS, Connection, connect, storage_failure  # isort: skip 
 
 import aiosqlite
 
-from ..model.failures import StorageFailed
+from ..model.failures import StorageFailed, no_memory
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +47,8 @@ class Worker(aiosqlite.Connection):
             await worker
         except FAULTS as error:
             raise storage_failure(error, path) from error
+        except RuntimeError as error:  # no memory for one more thread
+            raise no_memory() from error
         return worker
 
     async def call(self, job: Job[T]) -> T:

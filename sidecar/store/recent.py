@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-import msgspec
-
 from ..model.content import Turn
+from ..model.events import encode
 from . import turns
 from .sqlite import Connection
 from .turns import TurnPage
@@ -51,7 +50,7 @@ class Recent:
             self._kept.move_to_end(key)
             return found
         turn = turns.of_row(db, chat, row)
-        found = turn, len(msgspec.json.encode(turn))
+        found = turn, len(encode(turn))
         if turn.status != "running":
             self._keep(key, found)
         return found

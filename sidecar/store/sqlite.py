@@ -17,7 +17,7 @@ else:
     sys.modules["sqlite3"] = sqlite3 = pysqlite3
     sys.modules["sqlite3.dbapi2"] = pysqlite3.dbapi2
 
-from ..model.failures import StorageFailed
+from ..model.failures import StorageFailed, no_memory
 
 Connection = sqlite3.Connection
 Error = sqlite3.Error
@@ -32,8 +32,9 @@ VERSION: str = sqlite3.sqlite_version
 VERSION_INFO: tuple[int, ...] = sqlite3.sqlite_version_info
 IS_SAFE: bool = VERSION_INFO >= SAFE_VERSION
 
-FAULTS = (DatabaseError, MemoryError, OSError, UnicodeDecodeError)
-"""What a statement raises when the disk, the memory or the file is at fault; the last when SQLite names garbage."""
+FAULTS = (DatabaseError, sqlite3.InterfaceError, MemoryError, OSError, UnicodeDecodeError)
+"""What a statement raises when the disk, the memory or the file is at fault: the second when there is no memory for a
+value, the last when SQLite names garbage."""
 
 _FULL, _READONLY, _CORRUPT, _NOT_A_DATABASE, _IO, _CANNOT_OPEN = 13, 8, 11, 26, 10, 14
 _INDEX_CORRUPT = 267  # SQLITE_CORRUPT_VTAB: a full-text index contradicts itself, the rows do not
@@ -51,13 +52,14 @@ def storage_failure(error: BaseException, path: str | None = None) -> StorageFai
     """
     if isinstance(error, StorageFailed):
         return error
+    if isinstance(error, MemoryError):
+        return no_memory()
     code = primary_code(error)
     reason = "corrupt" if isinstance(error, UnicodeDecodeError) else _REASONS.get(code, "io")
     if code in (_IO, _CANNOT_OPEN) and path is not None:
         reason = _of_file_system(path) or reason
-    said = "no memory was left" if isinstance(error, MemoryError) else str(error)
     return StorageFailed(
-        reason, f"The database said: {said}", action=_ACTIONS[reason], retryable=reason in ("io", "full")
+        reason, f"The database said: {error}", action=_ACTIONS[reason], retryable=reason in ("io", "full")
     )
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from ..model.chats import Prompt, PromptRecord
 from ..model.content import Block, Item, Turn, Usage
-from ..model.events import StoredEvent, decode
+from ..model.events import StoredEvent, decode, encode
 from ..model.failures import Refused, invalid
 from ..model.items import context_of, fold
 from . import journal
@@ -173,7 +173,7 @@ def _within(db: Connection, chat: int, rows: list[tuple[Any, ...]], max_bytes: i
     size = 0
     for row in rows:
         turn = of_row(db, chat, row)
-        size += len(msgspec.json.encode(turn))
+        size += len(encode(turn))
         if turns and size > max_bytes:
             break
         turns.append(turn)

@@ -234,6 +234,11 @@ class Sidecar:
                 state = "stdout ended" if self._ended else f"{timeout} s passed"
                 raise AssertionError(self._explain(f"no {what}: {state}"))
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether its stdout has ended."""
+        return self._ended
+
     # Common errands.
 
     def say(self, text: str, *, prompt: str | None = None, **params: Any) -> Json:

@@ -78,7 +78,10 @@ class Attachment:
                 events = await self._next()
                 # A task that was about to run when its scope was cancelled gets here once more.
                 if not self._holds and not self._scope.cancel_called:
-                    await self._send_all(events)
+                    try:
+                        await self._send_all(events)
+                    except MemoryError:
+                        await anyio.sleep(REREAD_S)
 
     async def _next(self) -> list[StoredEvent]:
         recent = self.session.recorder.feed.recent(self.cursor)

@@ -13,11 +13,9 @@ from ...chat.identity import Address
 from ...chat.session import Session
 from ...model.chats import Chat, ChatKey, Prompt
 from ...model.content import Block, Turn
-from ...model.events import StoredEvent, decode
+from ...model.events import StoredEvent, decode, encode
 
 T = TypeVar("T")
-
-_encode = msgspec.json.Encoder().encode
 
 
 def address_of(params: Key) -> Address:
@@ -96,18 +94,18 @@ class EventEncoder:
         return params
 
     def notification(self, event: StoredEvent) -> bytes:
-        return _encode({"jsonrpc": "2.0", "method": "event", "params": self.params(event)})
+        return encode({"jsonrpc": "2.0", "method": "event", "params": self.params(event)})
 
 
 def _data(event: StoredEvent) -> bytes:
     if event.type == "turn.ended" and b'"error":' in event.data:
         data = decode(event.data)
-        return _encode({**data, "error": error_to_wire(data["error"])})
+        return encode({**data, "error": error_to_wire(data["error"])})
     if event.type == "error":
         data = decode(event.data)
-        return _encode({**error_to_wire(data.pop("error")), **data})
+        return encode({**error_to_wire(data.pop("error")), **data})
     if event.type == "config.updated":
-        return _encode({"config": decode(event.data)["config"]})
+        return encode({"config": decode(event.data)["config"]})
     return event.data
 
 

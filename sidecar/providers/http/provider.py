@@ -9,6 +9,7 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
+from ...model.events import encode
 from ...model.failures import ProviderFailed
 from ...system import redact
 from ..base import Chunk, Completion, Emit, ModelEntry, ModelRequest
@@ -59,7 +60,7 @@ class HttpProvider:
         connection, transport = await self._connected()
         reply = self._dialect.reply(request, connection)
         reading = _Reading(self._dialect.lines, reply, emit, connection.timeout)
-        body = msgspec.json.encode(self._dialect.body(request, self.known(request.model), connection))
+        body = encode(self._dialect.body(request, self.known(request.model), connection))
         headers = {"content-type": "application/json", **self._dialect.headers(connection)}
         try:
             path = self._dialect.path(request.model)
