@@ -53,12 +53,16 @@ class Answering:
             return AUTO
 
     async def warm(self, chosen: str) -> None:
-        """Make the model ready for a first prompt."""
+        """Make the model ready for a first prompt, and what asks it."""
         try:
             provider, name = self._providers.resolve(await self.model(chosen))
         except Failure:
             return
         await provider.warm(name)
+        if provider.reads_history:
+            from . import warming
+
+            await warming.load(self._desk.workshop.answered, self._desk.chat.project_path is not None)
 
     async def run(
         self,
