@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from sidecar.store.recovery import recover
-from sidecar.store.sqlite import connect
-from sidecar.store.verifying import problems
+from tests.faults.wholeness import sound
 from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
 from tests.support.wire import Json
@@ -97,14 +96,6 @@ def test_one_altered_letter_is_found_and_only_its_event_is_lost(spawn: Spawner, 
 
 def recovered(sidecar: Sidecar) -> list[Json]:
     return [s["data"]["recovered"] for s in sidecar.statuses("storage") if "recovered" in s["data"]]
-
-
-def sound(path: Path) -> bool:
-    connection = connect(str(path), isolation_level=None)
-    try:
-        return list(problems(connection)) == []
-    finally:
-        connection.close()
 
 
 def root(path: Path, table: str) -> int:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.wholeness import assert_nothing_lost
 from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
-from tests.support.verdict import broken_rules, losses
 
 MB = 1 << 20
 LARGE = "x" * 6_000_000
@@ -47,7 +47,7 @@ def test_what_there_is_no_memory_for_is_refused_and_the_rest_goes_on(spawn: Spaw
     feed(sidecar)
     sent = sidecar.call("prompt/send", chatId="c", promptId="large", text=LARGE)
     assert sidecar.wait_turn(sent["sessionId"], sent["turnId"])["data"]["reason"] == "end_turn"
-    assert_nothing_lost(sidecar, sidecar)
+    assert_nothing_lost(sidecar)
 
 
 def test_a_frame_that_there_is_no_memory_for_is_skipped_and_said(spawn: Spawner) -> None:
@@ -82,10 +82,3 @@ def test_whatever_is_short_nothing_hangs_and_nothing_shown_is_lost(spawn: Spawne
         feed(sidecar)
     assert reader.run("after", chatId="c")["data"]["reason"] == "end_turn"
     assert_nothing_lost(sidecar, reader)
-
-
-def assert_nothing_lost(witness: Sidecar, reader: Sidecar) -> None:
-    seen = witness.seen()
-    journals = {session: reader.journal(session) for session in seen}
-    assert losses(seen, journals) == []
-    assert [rule for session, events in journals.items() for rule in broken_rules(session, events)] == []

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.faults.disks import KINDS, fill, mounted, remount, unable
+from tests.faults.wholeness import assert_nothing_lost
 from tests.support.scripts import play
 from tests.support.sidecar import Refusal, Sidecar
 from tests.support.spawner import Spawner
-from tests.support.verdict import broken_rules, losses
 from tests.support.wire import Json
 
 RESERVE = "sidecar.db-reserve"
@@ -42,12 +42,6 @@ def wait_state(sidecar: Sidecar, state: str, after: int = 0) -> None:
 
 def refusal(sidecar: Sidecar, chat: str) -> Refusal:
     return sidecar.refused("prompt/send", chatId=chat, promptId=f"p-{chat}", text="no room")
-
-
-def assert_nothing_lost(sidecar: Sidecar) -> None:
-    journals = {session: sidecar.journal(session) for session in sidecar.seen()}
-    assert losses(sidecar.seen(), journals) == []
-    assert [rule for session, events in journals.items() for rule in broken_rules(session, events)] == []
 
 
 @mounts

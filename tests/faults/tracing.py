@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FILES = ("sidecar.db", "sidecar.db-wal", "sidecar.db-shm", "sidecar.db-reserve", "sidecar.db-lock")
-_EFFECTS = {"KILL": "signal=KILL", "HANG": "delay_enter=600s"}
+_EFFECTS = {"KILL": "signal=KILL", "HANG": "delay_enter=600s", "SHORT": "retval=0"}
 _CALL = re.compile(r"(?:\d+ +)?(\w+)\(")
 
 
@@ -34,7 +34,8 @@ def unable() -> str:
 
 @dataclass(frozen=True)
 class Fault:
-    """What befalls the `when`th call of a name: an errno, `KILL`, or `HANG`. With `on`, every one after it too."""
+    """What befalls the `when`th call of a name: an errno, `KILL`, `HANG`, or `SHORT`, which writes nothing of what was
+    asked and says so. With `on`, every one after it too."""
 
     call: str
     effect: str
