@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,12 +28,12 @@ class Place(NamedTuple):
 
 def places(method: str) -> list[Place]:
     """Every place in the parameters of `method`, nested ones included."""
-    return list(_walk(inspect.type_info(METHODS[method].params), ()))
+    return list(_walk(_parameters(method), ()))
 
 
 def whole(method: str) -> Json:
     """Parameters with every member set, each of the right type."""
-    value = _example(inspect.type_info(METHODS[method].params))
+    value = _example(_parameters(method))
     assert isinstance(value, dict)
     return value
 
@@ -59,6 +60,11 @@ def takes(method: str, params: Json) -> bool:
 def holds_text(type: inspect.Type) -> bool:
     """Whether any text may stand there."""
     return any(isinstance(kind, inspect.StrType) for kind in _alternatives(type))
+
+
+@cache
+def _parameters(method: str) -> inspect.Type:
+    return inspect.type_info(METHODS[method].params)
 
 
 def _walk(type: inspect.Type, path: tuple[str | int, ...]) -> Iterator[Place]:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from . import processes
 from .frames import FrameReader, encode
 from .referee import Referee
 from .wire import Json
@@ -307,10 +308,10 @@ class Sidecar:
     def wait(self, timeout: float = TIMEOUT) -> int:
         """The exit code, once it is gone and all that it wrote has been read."""
         self.resume_reading()
-        try:
-            code = self._process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(self._explain(f"still running after {timeout} s")) from None
+        # Popen.wait with a time limit sleeps between its looks, for up to 50 ms.
+        if self._process.poll() is None and not processes.wait_until_gone(self.pid, timeout):
+            raise AssertionError(self._explain(f"still running after {timeout} s"))
+        code = self._process.wait()
         for thread in self._threads:
             thread.join(TIMEOUT)
         return code

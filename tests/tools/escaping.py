@@ -78,7 +78,8 @@ def header(kind: str, shape: str = "{old}\n{new}") -> Callable[[str], Input]:
     def input(path: str) -> Input:
         old = "--- /dev/null" if kind == "create" else f"--- a/{path}"
         new = "+++ /dev/null" if kind == "delete" else f"+++ b/{path}"
-        names = shape.format(old=old, new=new, path=path, octal=_octal(path))
+        octal = _octal(path) if "{octal}" in shape else ""  # some paths are long
+        names = shape.format(old=old, new=new, path=path, octal=octal)
         return {"patch": f"{names}\n{_HUNKS[kind]}"}
 
     return input
