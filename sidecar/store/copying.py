@@ -35,8 +35,18 @@ def copy(db: Connection, target: str, progress: Progress = lambda done, total: N
         finally:
             os.close(fd)
         os.replace(part, target)
+        sync_folder(target)
     except BaseException:
         with suppress(OSError):
             os.unlink(part)
         raise
     return os.path.getsize(target)
+
+
+def sync_folder(path: str) -> None:
+    """Make the names in the folder of `path` outlast a loss of power."""
+    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

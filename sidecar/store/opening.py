@@ -16,7 +16,7 @@ from .sqlite import Connection, complete_statement
 FILE_NAME = "sidecar.db"
 
 FINISHED = ".salvaged"
-"""What a database is called that was saved from a damaged one, until it gets that one's name."""
+"""What a database is called that was saved or brought back, until it gets the name of the one that it replaces."""
 
 
 class Migration(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ def prepare_folder(data_dir: Path) -> Path:
 
 
 def is_unfinished(path: str) -> bool:
-    """Whether a recovery was cut between moving the damaged database aside and naming the saved one."""
+    """Whether a recovery was cut between moving the old database aside and naming the new one."""
     return not os.path.exists(path) and os.path.exists(path + FINISHED)
 
 

@@ -20,6 +20,7 @@ import msgspec
 from ..model.events import decode, encode
 from ..model.failures import StorageFailed
 from . import chats, holding, index_removal, opening, projections, rebuilding, recall
+from .copying import sync_folder
 from .salvage import Source, Table
 from .sqlite import FAULTS, Connection, connect
 from .verifying import problems
@@ -87,7 +88,7 @@ def recover(
 def finish(path: str) -> None:
     """End a recovery that was cut: the salvaged database was finished, and did not get its name any more."""
     if opening.is_unfinished(path):
-        _swap(path)
+        swap(path)
 
 
 def resume(path: str) -> None:
@@ -120,7 +121,7 @@ def _replace(path: str, scratch: Path, found: list[str], empty: bool) -> Recover
         os.unlink(f"{scratch}-shm")
     part = Path(f"{path}{FINISHED}.part")
     part.unlink(missing_ok=True)
-    damaged = f"{path}.damaged-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
+    damaged = beside(path, "damaged")
     os.close(os.open(part, os.O_CREAT | os.O_RDWR | os.O_EXCL, 0o600))
     source = Source(scratch)
     try:
@@ -137,23 +138,25 @@ def _replace(path: str, scratch: Path, found: list[str], empty: bool) -> Recover
         )
     _sync(part)
     os.replace(part, path + FINISHED)
-    _swap(path, damaged)
+    swap(path, damaged)
     logger.error("a damaged database was replaced", extra={"damaged": damaged, "lost": lost})
     return Recovery(damaged, found[:20], chats_saved, events, lost)
 
 
-def _swap(path: str, damaged: str | None = None) -> None:
-    """Move the damaged files aside, the database first, and give the salvaged one the name."""
-    aside = damaged or f"{path}.damaged-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+def beside(path: str, word: str) -> str:
+    """A name that no file has yet, for one that is put aside."""
+    return f"{path}.{word}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
+
+
+def swap(path: str, aside: str | None = None) -> None:
+    """Move the files that are there aside, the database first, and give the finished one the name. When that is cut,
+    the next who opens the database ends it."""
+    aside = aside or beside(path, "damaged")
     for suffix in SUFFIXES:
         if os.path.lexists(path + suffix):
             os.rename(path + suffix, aside + suffix)
     os.rename(path + FINISHED, path)
-    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path)
 
 
 def _save(source: Source, target: Path, damaged: str) -> tuple[int, int, int]:

@@ -6,13 +6,12 @@ Backing up and looking through work beside processes that use it; the others wan
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 
 from ..model.failures import Failure, Refused, StorageFailed
 from . import copying, holding, opening, verifying
-from .recovery import Recovery, recover
+from .recovery import Recovery, beside, recover, swap
 from .sqlite import FAULTS, Connection, connect, storage_failure
 
 BUSY_MS = 30_000
@@ -24,7 +23,7 @@ def backup(path: str, target: str, progress: copying.Progress = lambda done, tot
     if os.path.lexists(target):
         raise Refused("already_exists", f"{target} is there already: name another file")
     with _opened(path) as db:
-        return copying.copy(db, target, progress)
+        return _copy(db, target, progress)
 
 
 def verify(
@@ -42,25 +41,39 @@ def restore(source: str, path: str) -> str | None:
     hold = holding.alone(path)
     if hold is None:
         raise Refused("locked", f"{path} is in use: end every sidecar that has it open, then try again")
-    part = f"{path}.restored.{os.getpid()}"
     try:
         with _connected(source) as db:
-            copying.copy(db, part)
-        aside = f"{path}.replaced-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
-        there = [suffix for suffix in ("", "-wal", "-shm") if os.path.lexists(path + suffix)]
-        for suffix in there:
-            os.rename(path + suffix, aside + suffix)
-        os.rename(part, path)
+            _copy(db, path + opening.FINISHED)
+        there = os.path.lexists(path)
+        if there:
+            _empty_log(path)
+        aside = beside(path, "replaced")
+        swap(path, aside)
         return aside if there else None
     finally:
-        with suppress(OSError):
-            os.unlink(part)
         hold.release()
 
 
 def repair(path: str) -> Recovery | None:
     """Repair a database; one of which nothing can be saved is put aside, and an empty one takes its place."""
     return recover(path, empty=True)
+
+
+def _copy(db: Connection, target: str, progress: copying.Progress = lambda done, total: None) -> int:
+    try:
+        return copying.copy(db, target, progress)
+    except (OSError, *FAULTS) as error:
+        failure = storage_failure(error)
+        if failure.reason == "corrupt":
+            raise
+        said = error.strerror if isinstance(error, OSError) else error
+        raise StorageFailed(failure.reason, f"{target} could not be written: {said}") from error
+
+
+def _empty_log(path: str) -> None:
+    """One file instead of two is put aside then; one that is too damaged for that is put aside as it is."""
+    with suppress(*FAULTS), closing(connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def _check_backup(source: str) -> None:

@@ -29,7 +29,7 @@ def test_a_backup_brings_back_what_was_there_and_keeps_what_came_after(told: She
     restored = told.run("restore", "kept.db")
     assert (restored.returncode, "kept in" in restored.stderr) == (0, True)
     assert [line.split()[0] for line in told.output("chats").splitlines()[1:]] == ["tab-7"]
-    (aside,) = (told.folder / "data").glob("sidecar.db.replaced-*T*Z")
+    (aside,) = (told.folder / "data").glob("sidecar.db.replaced-*T*Z-????")
     assert "2 chats" in told.output("verify", str(aside))
     assert (told.folder / "kept.db").stat().st_mode & 0o077 == 0
 
