@@ -74,28 +74,26 @@ class KeptDatabase:
         Raises StorageFailed and leaves everything as it was.
         """
         self._tasks, self._announce = tasks, announce
-        try:
-            await self._open()
-        except StorageFailed as failure:
-            self._let_go()
-            if failure.reason != "corrupt" or self._db.in_memory:
-                raise
-            await self._repair()
-            await self._open()
-
-    async def _repair(self) -> None:
-        """Replace a damaged database, unless another who found the damage too was faster."""
-        from . import recovery
-
         end = time.monotonic() + HELD_S
         while True:
             try:
-                await anyio.to_thread.run_sync(recovery.recover, self._db.path, _from_thread(self._announce))
-                return
-            except holding.Held:
-                if time.monotonic() > end:
+                return await self._open()
+            except StorageFailed as failure:
+                self._let_go()
+                if failure.reason != "corrupt" or self._db.in_memory or time.monotonic() > end:
                     raise
-                await anyio.sleep(random.uniform(0.05, 0.3))
+            await self._repair(end)
+
+    async def _repair(self, end: float) -> None:
+        """Replace a damaged database, unless another who found the damage too is faster: then it is looked at again."""
+        from . import recovery
+
+        try:
+            await anyio.to_thread.run_sync(recovery.recover, self._db.path, _from_thread(self._announce))
+        except holding.Held:
+            if time.monotonic() > end:
+                raise
+            await anyio.sleep(random.uniform(0.05, 0.3))
 
     async def _open(self) -> None:
         if self.data_dir != ":memory:":

@@ -67,7 +67,7 @@ def _copy(db: Connection, target: str, progress: copying.Progress = lambda done,
         if failure.reason == "corrupt":
             raise
         said = error.strerror if isinstance(error, OSError) else error
-        raise StorageFailed(failure.reason, f"{target} could not be written: {said}") from error
+        raise StorageFailed(failure.reason or "io", f"{target} could not be written: {said}") from error
 
 
 def _empty_log(path: str) -> None:
