@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 
 import anyio
 import anyio.to_thread
@@ -80,7 +81,26 @@ class ChatLibrary:
             )
             for query in queries
         ]
-        return await self._desk.workshop.index().search(asked)
+        index = self._desk.workshop.index()
+        found = await index.search(asked)
+        return await index.search(asked) if await self._changed(found) else found
+
+    async def _changed(self, found: Sequence[Results]) -> bool:
+        """Whether a file that was found has other bytes now; it is kept anew then."""
+        if self._workspace is None:
+            return False
+        project = self._desk.chat.project_path
+        sources = {hit.source.id: hit.source for results in found for hit in results.hits}
+        files = [source for source in sources.values() if source.path and source.kind == "file"]
+        changed = False
+        for source in [file for file in files if file.project == project and file.chat is None]:
+            assert source.path
+            with suppress(Failure):  # a file that is gone or closed to us is found as it was
+                now, _ = await self._desk.workshop.index().add_path(
+                    self._workspace, source.path, chat=None, project=project
+                )
+                changed = changed or [each.id for each in now] != [source.id]
+        return changed
 
     async def read(self, id: str, lines: tuple[int, int] | None = None) -> Whole:
         chat = self._desk.chat

@@ -50,7 +50,6 @@ class Source(msgspec.Struct, frozen=True):
     tokens: int
     chunks: int
     truncated: bool = False
-    stale: bool = False
 
 
 class Query(msgspec.Struct, frozen=True):

@@ -45,7 +45,7 @@ two milliseconds, when the first such text comes."""
 
 _SOURCE = (
     "s.key, s.label, s.kind, o.chat, c.session_id, o.project, s.tool, s.path, s.ts, s.bytes, s.lines, s.tokens,"
-    " s.chunks, s.truncated, s.stale"
+    " s.chunks, s.truncated"
 )
 _FROM = "index_sources s JOIN index_owners o ON o.id = s.owner LEFT JOIN chats c ON c.id = o.chat"
 
@@ -265,4 +265,4 @@ def _unpacked(parts: Iterable[bytes]) -> str:
 
 def _source(row: tuple[Any, ...]) -> Source:
     source = Source(*row)
-    return msgspec.structs.replace(source, truncated=bool(source.truncated), stale=bool(source.stale))
+    return msgspec.structs.replace(source, truncated=bool(source.truncated))

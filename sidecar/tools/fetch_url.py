@@ -17,6 +17,7 @@ from ..model.pages import FetchSettings, Page
 from ..providers.base import ToolSpec
 from ..system.redact import redacted
 from .base import Hands, Kind, Library, Need, Outcome, Ready, Wrong, flag, text
+from .findings import reference
 from .search_context import spelled
 
 if TYPE_CHECKING:
@@ -197,14 +198,10 @@ def _head(got: Got, asked: str) -> str:
 async def _hits(library: Library, query: str, source: Source) -> tuple[str, int]:
     """The passages that hold the words, and how many tokens they are."""
     (found,) = await library.search([query], source=source.id, max_tokens=HIT_TOKENS)
-    return f"{spelled([query], [found])}\n\n{_kept(source)}", found.tokens
+    return f"{spelled([query], [found])}\n\n{reference(source)}", found.tokens
 
 
 def _outline(body: str, source: Source, count: Callable[[str], int]) -> str | None:
     from .web.outline import outline
 
-    return outline(body, _kept(source), PREVIEW_TOKENS, count)
-
-
-def _kept(source: Source) -> str:
-    return f"[{source.lines} lines kept as {source.id}; search_context finds words in it, get_output shows lines of it]"
+    return outline(body, reference(source), PREVIEW_TOKENS, count)

@@ -110,6 +110,25 @@ def test_a_folder_is_indexed_without_being_read(bench: Workbench) -> None:
     assert found(sidecar, "hidden loom", scope="project") == [[]]
 
 
+def test_a_file_that_has_changed_is_found_as_it_is_now(bench: Workbench) -> None:
+    loom = bench.project / "src" / "loom.py"
+    loom.write_text("def weave(thread):\n    return thread * 7\n")
+    search = call("search_context", queries=["weave thread"], scope="project")
+    sidecar = bench.start(
+        [call("index_path", path="src"), search, "done"], [search, "done"], [search, "done"]
+    )
+    session = sidecar.run("go", chatId="c")["sessionId"]
+    loom.write_text("def weave(thread, width):\n    return thread * width\n")
+    sidecar.run("again", chatId="c")
+    loom.unlink()
+    sidecar.run("once more", chatId="c")
+    before, after, gone = outputs(sidecar, session)[1:]
+
+    assert "return thread * 7" in before
+    assert ("return thread * width" in after, "thread * 7" in after) == (True, False)
+    assert "return thread * width" in gone
+
+
 def test_people_search_and_index_by_commands(bench: Workbench) -> None:
     sidecar = bench.start(["unused"])
     assert command(sidecar, "/index src")["data"]["sources"][0]["file"] == "src/add.py"
