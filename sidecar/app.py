@@ -23,6 +23,7 @@ from sidecar_protocol.peer import Peer
 
 from . import logs, way_out
 from . import settings as configuration
+from .annexes import Annexes
 from .chat import identity
 from .chat.chats import Chats
 from .chat.desk import Workshop
@@ -47,14 +48,10 @@ from .store import Store
 from .store.kept import LOW_DISK_BYTES
 from .system import lifeline, processes
 from .system.launch import Handover, ServeOptions
-from .work_settings import index_settings
 
 if TYPE_CHECKING:
     from .doctor import Check
-    from .index import Index
     from .store.recovery import Recovery
-    from .tools.mcp import Servers
-    from .tools.web.pages import Web
 
 logger = logging.getLogger(__name__)
 
@@ -122,9 +119,7 @@ class House:
         self._wire = Wire(door.outlet)
         greeter = Greeter(door.hello, self._ping, self._greeted, self._shut_down)
         self._app = Client(lambda method, params: self._peer.request(method, params))
-        self._servers: Servers | None = None
-        self._web: Web | None = None
-        self._index: Index | None = None
+        self._annexes = Annexes(tasks, self._in_force, self._status)
         self._face = NativeFace(self._ready, self, greeter, self._wire, tasks, self._app)
         self._peer = Peer(self._wire.send, self._face.dispatcher.serve, self._hear, tasks)
 
@@ -217,7 +212,7 @@ class House:
             store = failure
         from . import doctor
 
-        return await doctor.examine(store, settings, self._servers)
+        return await doctor.examine(store, settings, self._annexes.built_servers)
 
     async def report(self, path: str, redact: bool) -> list[str]:
         try:
@@ -344,16 +339,16 @@ class House:
         )
         store = Store(settings.store.data_dir, settings.store.busy_timeout, me, _is_alive)
         await store.open(self._tasks, lambda state: self._status("storage", {"state": state}))
-        self._store = store
+        self._store = self._annexes.store = store
         self._in_force.trust_only(await store.custody.trusted())
         workshop = Workshop(
             store=store,
-            index=self.index,
+            index=self._annexes.index,
             app=self._app,
             requests=Requests(store),
             settings=self._in_force.work,
-            servers=self.servers,
-            web=self.web,
+            servers=self._annexes.servers,
+            web=self._annexes.web,
             is_trusted=self._in_force.is_trusted,
             distrust=self._in_force.distrust,
             rules_folder=os.path.join(os.path.dirname(user_file()), "rules"),
@@ -402,37 +397,6 @@ class House:
         figures = {"chats": recovery.chats, "saved": recovery.events, "lost": recovery.lost}
         self._status("storage", {"state": "ready", "recovered": {**figures, "damaged": recovery.damaged}})
 
-    def index(self) -> Index:
-        """What is kept out of the windows; nothing of it is loaded before somebody asks."""
-        if self._index is None:
-            assert self._store is not None
-            from .index import Index
-
-            self._index = Index(
-                self._store.index, self._tasks, lambda: index_settings(self._in_force.checked(None))
-            )
-            self._index.start()
-        return self._index
-
-    def servers(self) -> Servers:
-        """The MCP servers of all chats; there are none before one is wanted."""
-        if self._servers is None:
-            from .tools.mcp import Servers
-
-            self._servers = Servers(
-                self._tasks, os.environ, lambda name, state: self._status("mcp", {"name": name, **state})
-            )
-        return self._servers
-
-    def web(self) -> Web:
-        """The pages of the web, for all chats: identical requests share one, and there is one cache."""
-        if self._web is None:
-            from .tools.web.pages import Web
-
-            assert self._store is not None
-            self._web = Web(self._store)
-        return self._web
-
     async def _shut_down(self, grace_ms: int) -> m.ShutdownResult:
         chats = self._chats
         if chats is None:
@@ -459,8 +423,7 @@ class House:
 
     async def _close(self) -> None:
         """End turns as interrupted, commit, release the leases, answer what was asked."""
-        if self._servers:
-            self._servers.kill_all()
+        self._annexes.kill_servers()
         self._peer.refuse(RpcError.named("shutting_down", "The sidecar is shutting down", retryable=True))
         if self._chats and self._store:
             await _if_possible(self._store.announce_closing)
