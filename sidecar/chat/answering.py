@@ -62,7 +62,8 @@ class Answering:
         if provider.reads_history:
             from . import warming
 
-            await warming.load(self._desk.workshop.answered, self._desk.chat.project_path is not None)
+            chat = self._desk.chat
+            await warming.load(self._desk.workshop.answered, chat.project_path is not None, chat.turns > 0)
 
     async def run(
         self,

@@ -15,23 +15,21 @@ UNHURRIED_S = 0.25
 """A prompt that comes at once loads what it needs and no more; people take longer than this to type one."""
 
 ASKING = ("sidecar.chat.asking", "sidecar.chat.stepping")
-PROJECT = (
-    "sidecar.tools.builtin",
-    "sidecar.chat.gathering",
-    "sidecar.chat.instructions",
-    "sidecar.context.gates.look",
-)
+PROJECT = ("sidecar.tools.builtin", "sidecar.chat.gathering", "sidecar.chat.instructions")
+GATES = ("sidecar.context.gates.look",)
+"""Needed where there is something to open: files, or what was said before."""
 
 
-async def load(answered: Collection[str], in_project: bool) -> None:
+async def load(answered: Collection[str], in_project: bool, has_past: bool) -> None:
     """In pieces of some ten milliseconds, and none while a model answers (`answered`): its words must not stumble."""
     await anyio.sleep(UNHURRIED_S)
-    for module in (*ASKING, *PROJECT) if in_project else ASKING:
+    gated = in_project or has_past
+    for module in (*ASKING, *(PROJECT if in_project else ()), *(GATES if gated else ())):
         if answered:
             return
         importlib.import_module(module)
         await anyio.lowlevel.checkpoint()
-    if in_project:
+    if gated:
         await _words(answered)
 
 
