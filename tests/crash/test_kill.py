@@ -136,20 +136,13 @@ def rounds() -> list[tuple[int, int]]:
     return [(SEED + start // A_ROUND, min(A_ROUND, KILLS - start)) for start in range(0, KILLS, A_ROUND)]
 
 
-@pytest.fixture
-def fleet(spawn: Spawner, request: pytest.FixtureRequest) -> Fleet:
-    seed, kills = request.param
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "kills"), rounds())
+def test_kills_lose_nothing_acknowledged_and_corrupt_nothing(spawn: Spawner, seed: int, kills: int) -> None:
     fleet = Fleet(spawn, random.Random(seed), play(spawn.folder))
-    for place in range(PLACES):
-        fleet.live.append(fleet.man(place))
+    fleet.live += [fleet.man(place) for place in range(PLACES)]
     for _ in range(kills):
         fleet.kill_one()
-    return fleet
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fleet", rounds(), indirect=True)
-def test_kills_lose_nothing_acknowledged_and_corrupt_nothing(fleet: Fleet) -> None:
     reader, witnesses = fleet.live[0], [sidecar.seen() for sidecar in fleet.spawn.sidecars]
     sessions = {session for seen in witnesses for session in seen}
     journals = {session: reader.journal(session) for session in sorted(sessions)}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-TAKEN = ("sidecar", "protocol", "clients", "tests", "pyproject.toml")
+TAKEN = ("sidecar", "protocol", "clients", "tests", "benchmarks", "pyproject.toml")
 
 
 @dataclass(frozen=True)

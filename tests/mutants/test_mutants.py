@@ -25,6 +25,22 @@ MUTANTS = [
         f"{GUARANTEES}/test_durability.py tests/store/test_database.py",
     ),
     Mutant(
+        "acknowledges now, and commits with what comes next",
+        f"{STORE}/database.py",
+        '    db.execute("BEGIN IMMEDIATE")\n    try:\n        _check_shape(db, shape)\n'
+        '        outcomes = [_attempt(pending.job, db) for pending in batch]\n        db.execute("COMMIT")\n',
+        '    if db.in_transaction:\n        db.execute("COMMIT")\n    db.execute("BEGIN IMMEDIATE")\n    try:\n'
+        "        outcomes = [_attempt(pending.job, db) for pending in batch]\n",
+        "tests/crash",
+    ),
+    Mutant(
+        "leaves a file open at the end of each turn",
+        f"{CHAT}/session.py",
+        "        turn.ending = True\n",
+        "        turn.ending = True\n        logging.left = [*getattr(logging, 'left', []), open('/dev/null')]\n",
+        "tests/models/test_endurance.py",
+    ),
+    Mutant(
         "does not roll back",
         f"{STORE}/database.py",
         '                db.execute("ROLLBACK")\n        raise\n    return outcomes\n',
