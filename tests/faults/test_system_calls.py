@@ -17,6 +17,7 @@ from tests.support.processes import poll_until
 from tests.support.sidecar import Refusal, Sidecar
 from tests.support.spawner import Spawner
 from tests.support.verdict import broken_rules, losses
+from tests.support.wire import Json
 
 POINTS = int(os.environ.get("SIDECAR_FAULT_POINTS", "100"))
 """How many in all; `make faults` takes every one."""
@@ -98,27 +99,28 @@ def test_a_disk_that_stays_broken_is_told_and_reads_go_on(
         before = sidecar.call("chat/history", chatId="c", limit=1)["turns"][-1]["id"]
         with joined(sidecar.pid, spawn.data_dir, log, Fault(call, error, when, on=True)) as trace:
             sent = sidecar.answer(sidecar.ask("prompt/send", chatId="c", promptId=f"p{when}", text="on"))
-            other = wait_refused(sidecar, when)
+            other, taken = wait_refused(sidecar, when)
             assert other.data["reason"] in REASONS, (call, error, when)
             turns = sidecar.call("chat/history", chatId="c", limit=5)["turns"]
             assert before in [turn["id"] for turn in turns]
         assert trace.injected > 0
-        if "result" in sent:
-            result = sent["result"]
+        for result in [answer["result"] for answer in [sent, *taken] if "result" in answer]:
             sidecar.wait_turn(result["sessionId"], result["turnId"])
         assert sidecar.run("and now", chatId="c")["data"]["reason"] == "end_turn", (call, error, when)
     assert_nothing_lost(sidecar)
 
 
-def wait_refused(sidecar: Sidecar, number: int) -> Refusal:
-    """How a prompt to another chat is refused once the disk has failed; before, one may still pass."""
+def wait_refused(sidecar: Sidecar, number: int) -> tuple[Refusal, list[Json]]:
+    """How a prompt to another chat is refused once the disk has failed, and the answers to those that passed before."""
+    passed: list[Json] = []
     for attempt in range(40):
         id = sidecar.ask("prompt/send", chatId=f"other {number}-{attempt}", promptId="p", text="other")
         answer = sidecar.answer(id)
         if "error" in answer:
             refusal = Refusal(answer["error"])
             assert refusal.code == -32015, refusal
-            return refusal
+            return refusal, passed
+        passed.append(answer)
     raise AssertionError("the disk fails, and prompts are taken")
 
 

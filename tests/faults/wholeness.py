@@ -23,5 +23,7 @@ def assert_nothing_lost(witness: Sidecar, reader: Sidecar | None = None) -> None
     """All that `witness` showed is in the journals that `reader`, or itself, finds."""
     seen = witness.seen()
     journals = {session: (reader or witness).journal(session) for session in seen}
-    assert losses(seen, journals) == []
-    assert [rule for session, events in journals.items() for rule in broken_rules(session, events)] == []
+    lost = losses(seen, journals)
+    assert not lost, lost
+    broken = [rule for session, events in journals.items() for rule in broken_rules(session, events)]
+    assert not broken, broken

@@ -182,7 +182,9 @@ MUTANTS = [
 
 IN_CI = {
     "acknowledges before the commit",
-    "does not compare checksums",
+    "acknowledges now, and commits with what comes next",
+    "deletes the damaged database",
+    "saves only what SQLite can still read",
     "migrates without a backup",
 }
 
