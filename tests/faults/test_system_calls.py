@@ -7,11 +7,12 @@ import json
 import os
 import signal
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.faults.tracing import Fault, joined, launcher, spread, unable
+from tests.faults.tracing import Fault, Trace, joined, launcher, spread, unable
 from tests.faults.wholeness import assert_nothing_lost
 from tests.support.processes import poll_until
 from tests.support.sidecar import Refusal, Sidecar
@@ -84,16 +85,18 @@ def test_a_call_that_fails_once_ends_the_turn_at_most(
         log = spawn.folder / f"{call}-{error}-{when}.log"
         with joined(sidecar.pid, spawn.data_dir, log, Fault(call, error, when)) as trace:
             assert attempt(sidecar, f"turn {when}") <= UNREADABLE, (call, error, when)
-        hits += trace.injected
+        hits += trace.injected > 0
         assert sidecar.run("and now", chatId="c")["data"]["reason"] == "end_turn", (call, error, when)
     assert hits > 0
     assert_nothing_lost(sidecar)
+    tell(f"{call} {error} once", hits)
 
 
 @pytest.mark.parametrize(("call", "error"), [("pwrite64", "ENOSPC"), ("pwrite64", "EIO"), ("fsync", "EIO")])
 def test_a_disk_that_stays_broken_is_told_and_reads_go_on(
     sidecar: Sidecar, spawn: Spawner, call: str, error: str
 ) -> None:
+    hits = 0
     for when in spread(count(sidecar, spawn, call), max(1, EACH // 2)):
         log = spawn.folder / f"{call}-{error}-{when}-on.log"
         before = sidecar.call("chat/history", chatId="c", limit=1)["turns"][-1]["id"]
@@ -104,10 +107,17 @@ def test_a_disk_that_stays_broken_is_told_and_reads_go_on(
             turns = sidecar.call("chat/history", chatId="c", limit=5)["turns"]
             assert before in [turn["id"] for turn in turns]
         assert trace.injected > 0
+        hits += 1
         for result in [answer["result"] for answer in [sent, *taken] if "result" in answer]:
             sidecar.wait_turn(result["sessionId"], result["turnId"])
         assert sidecar.run("and now", chatId="c")["data"]["reason"] == "end_turn", (call, error, when)
     assert_nothing_lost(sidecar)
+    tell(f"{call} {error} for good", hits)
+
+
+def tell(what: str, points: int) -> None:
+    """What was met, for who asked for every point."""
+    sys.stderr.write(f"fault points: {json.dumps({what: points})}\n")
 
 
 def wait_refused(sidecar: Sidecar, number: int) -> tuple[Refusal, list[Json]]:
@@ -147,6 +157,7 @@ def test_killed_at_a_call_nothing_shown_is_lost(spawn: Spawner, call: str) -> No
     sidecar.close_stdin()
     sidecar.wait()
     assert_whole(spawn.data_dir / "sidecar.db")
+    tell(f"{call} KILL", hits)
 
 
 def until_killed(sidecar: Sidecar, when: int) -> int:
@@ -184,7 +195,7 @@ def test_a_process_that_fails_from_its_start_on_says_so_and_the_next_is_whole(
     first = spawn()
     first.run("precious", chatId="c")
     first.kill()  # so that there is a WAL to recover
-    plain, log, turns = spawn.command, spawn.folder / "start.log", 1
+    plain, log, turns, hits = spawn.command, spawn.folder / "start.log", 1, 0
     for when in spread(6, max(1, EACH // 4)):
         (spawn.data_dir / "sidecar.db-reserve").unlink(missing_ok=True)
         # strace counts for each thread: as long as it lasts, every opening fails alike.
@@ -192,7 +203,7 @@ def test_a_process_that_fails_from_its_start_on_says_so_and_the_next_is_whole(
         struck = spawn(initialize=False)
         let_run(struck, when)
         struck.close_stdin()
-        struck.wait()
+        hits += struck.wait() == -signal.SIGKILL or Trace(log).injected > 0
         spawn.command = plain
         sound = spawn()
         opened = sound.call("chat/open", chatId="c", ifMissing="fail")
@@ -202,6 +213,8 @@ def test_a_process_that_fails_from_its_start_on_says_so_and_the_next_is_whole(
         assert len(found) == turns, (call, effect, when)
         assert losses(struck.seen(), {opened["sessionId"]: sound.journal(opened["sessionId"])}) == []
         sound.kill()
+    assert hits > 0
+    tell(f"{call} {effect} from the start on", hits)
 
 
 def let_run(sidecar: Sidecar, when: int) -> None:

@@ -86,8 +86,13 @@ def joined(
 
 def launcher(data_dir: Path, log: Path, fault: Fault) -> list[str]:
     """What to put before a command line, so that it is traced from its first call on."""
-    only = ["-e", f"trace={fault.call}"]  # the others are not slowed down
-    return ["strace", "-f", "--seccomp-bpf", "-o", str(log), *paths(data_dir), *only, *_rules(fault)]
+    only = ["-e", f"trace={fault.call}"]
+    fast = (
+        [] if fault.effect == "KILL" else ["--seccomp-bpf"]
+    )  # with it, only the first call is ever killed at
+    # Files are renamed to their name: by that end strace does not know them.
+    files = [] if fault.call.endswith("rename") else paths(data_dir)
+    return ["strace", "-f", *fast, "-o", str(log), *files, *only, *_rules(fault)]
 
 
 def paths(data_dir: Path, files: Sequence[str] = FILES) -> list[str]:
