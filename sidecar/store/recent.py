@@ -14,8 +14,11 @@ from . import turns
 from .sqlite import Connection
 from .turns import TurnPage
 
-KEPT_BYTES = 4 * 1024 * 1024
-"""Of turns, as JSON: the windows of several chats. As values in memory they take about three times that."""
+KEPT_BYTES = 12 * 1024 * 1024
+"""Of memory: the windows of several chats, 4 MiB as JSON when turns are long."""
+
+TURN_BYTES = 600
+"""What a turn takes beside three times its JSON, as measured with turns of a few words."""
 
 
 class Recent:
@@ -57,7 +60,12 @@ class Recent:
 
     def _keep(self, key: tuple[Any, ...], found: tuple[Turn, int]) -> None:
         self._kept[key] = found
-        self._size += found[1]
+        self._size += _weight(found[1])
         while self._size > self._most:
             _, (_, size) = self._kept.popitem(last=False)
-            self._size -= size
+            self._size -= _weight(size)
+
+
+def _weight(size: int) -> int:
+    """What a turn takes of the memory, by its size as JSON."""
+    return 3 * size + TURN_BYTES

@@ -69,11 +69,10 @@ async def capture(
     finally:
         with anyio.CancelScope(shield=True):
             _end_group(process.pid)
-            for stream in (process.stdin, process.stdout, process.stderr):
-                if stream is not None:
-                    await stream.aclose()
             with anyio.move_on_after(_END_S):
                 await process.wait()
+            if process.returncode is not None:
+                await process.aclose()  # a pipe that nobody has read to its end would stay open
     stopped: Literal["time", "size"] | None = "size" if over else "time" if limit.cancelled_caught else None
     return Captured(process.returncode, bytes(out), bytes(err), stopped)
 
