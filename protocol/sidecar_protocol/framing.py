@@ -111,6 +111,7 @@ class Deframer:
     def _skip_buffer(self) -> None:
         self._skipping = True
         self._skipped += len(self._buffer)
+        self._searched = 0
         self._buffer.clear()
 
     def _skip_frame(self) -> None:

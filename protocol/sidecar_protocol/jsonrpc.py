@@ -102,7 +102,10 @@ def _encode(message: Any) -> bytes:
 
 def _too_large_now(frame: bytes) -> Message:
     """A message that there is no memory for. Only its envelope is read, so that whoever waits can be told."""
-    envelope = _ENVELOPE.decode(frame)
+    try:
+        envelope = _ENVELOPE.decode(frame)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, MemoryError):
+        return Invalid(None, no_memory())
     id = as_request_id(envelope.id)
     if id is not None and envelope.method is None:
         return Response(id, None, no_memory())

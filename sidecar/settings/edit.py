@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import stat
 
+from ..system.files import sync_folder
 from . import files, parsing
 from .errors import SettingsConflict, SettingsError
 
@@ -129,7 +130,7 @@ def _replace(scope: Scope, path: str, before: bytes | None, after: bytes) -> Non
         if files.read_bytes(path) != before:
             raise _conflict(path)
         os.replace(temporary, path)
-        _sync_folder(os.path.dirname(path))
+        sync_folder(os.path.dirname(path))
     except OSError as error:
         hint = "Check its permissions and the space on the disk"
         raise SettingsError(None, f"cannot be written ({error.strerror})", hint=hint, path=path) from error
@@ -152,17 +153,6 @@ def _write_whole(path: str, data: bytes, mode: int) -> None:
         file.flush()
         os.chmod(path, mode)
         os.fsync(fd)
-
-
-def _sync_folder(folder: str) -> None:
-    """Without this the new name may be lost with the power. Windows cannot open a folder for it."""
-    if os.name == "nt":
-        return
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _remove(path: str) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import closing, suppress
 
+from ..system.files import sync_folder
 from .sqlite import Connection, connect
 
 PAGES = 512
@@ -35,18 +36,9 @@ def copy(db: Connection, target: str, progress: Progress = lambda done, total: N
         finally:
             os.close(fd)
         os.replace(part, target)
-        sync_folder(target)
+        sync_folder(os.path.dirname(target))
     except BaseException:
         with suppress(OSError):
             os.unlink(part)
         raise
     return os.path.getsize(target)
-
-
-def sync_folder(path: str) -> None:
-    """Make the names in the folder of `path` outlast a loss of power."""
-    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -19,8 +19,8 @@ import msgspec
 
 from ..model.events import decode, encode
 from ..model.failures import StorageFailed
+from ..system.files import sync_folder
 from . import chats, holding, index_removal, opening, projections, rebuilding, recall
-from .copying import sync_folder
 from .salvage import Source, Table
 from .sqlite import FAULTS, Connection, connect
 from .verifying import problems
@@ -156,7 +156,7 @@ def swap(path: str, aside: str | None = None) -> None:
         if os.path.lexists(path + suffix):
             os.rename(path + suffix, aside + suffix)
     os.rename(path + FINISHED, path)
-    sync_folder(path)
+    sync_folder(os.path.dirname(path))
 
 
 def _save(source: Source, target: Path, damaged: str) -> tuple[int, int, int]:

@@ -47,5 +47,16 @@ def write_whole(path: str, data: bytes) -> None:
         raise FileRefused(_why(error)) from error
 
 
+def sync_folder(folder: str) -> None:
+    """Without this a new name may be lost with the power. Windows cannot open a folder for it."""
+    if os.name == "nt":
+        return
+    fd = os.open(folder or ".", os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 def _why(error: OSError | ValueError) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -120,3 +120,28 @@ def test_headers_that_never_end_are_not_kept_for_ever() -> None:
 
 def test_a_frame_over_the_limit_that_never_ends_is_reported_at_the_end() -> None:
     assert read([b"{" + b"x" * 99], Deframer(max_bytes=64)) == [Oversized(100, "too_large")]
+
+
+class Hungry(bytearray):
+    """A buffer that there is no memory for, once."""
+
+    def __iadd__(self, data: object) -> Hungry:
+        self.__class__ = Fed  # type: ignore[assignment]
+        raise MemoryError
+
+
+class Fed(bytearray):
+    pass
+
+
+@pytest.mark.parametrize("framing", ["lines", "headers"])
+def test_a_frame_that_there_is_no_memory_for_is_skipped_and_the_next_is_read(framing: str) -> None:
+    first, second = encode(b'{"id": 1, "text": "' + b"x" * 90 + b'"}', framing), encode(b'{"id": 2}', framing)
+    deframer = Deframer(framing)
+    assert deframer.feed(first[:60]) == []
+    deframer._buffer = Hungry(deframer._buffer)
+    found = deframer.feed(first[60:] + second)
+    assert [frame.reason if isinstance(frame, Oversized) else frame for frame in found] == [
+        "no_memory",
+        b'{"id": 2}',
+    ]

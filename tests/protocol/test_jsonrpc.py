@@ -118,3 +118,31 @@ def test_a_skipped_frame_gets_an_error_without_an_id(reason: str, name: str) -> 
 
     assert isinstance(message, Invalid)
     assert (message.id, message.error.name) == (None, name)
+
+
+@pytest.mark.parametrize(
+    ("frame", "told"),
+    [
+        (b'{"jsonrpc": "2.0", "id": 7, "method": "prompt/send", "params": {"text": "x"}}', Invalid),
+        (b'{"jsonrpc": "2.0", "id": 7, "result": {"text": "x"}}', Response),
+    ],
+)
+def test_who_waits_for_what_there_is_no_memory_for_is_told(
+    monkeypatch: pytest.MonkeyPatch, frame: bytes, told: type
+) -> None:
+    monkeypatch.setattr(jsonrpc, "_decode", _no_memory)
+    message = jsonrpc.parse(frame)
+    assert isinstance(message, told)
+    assert isinstance(message, Invalid | Response)
+    assert message.error is not None
+    assert (message.id, message.error.code, message.error.reason) == (7, CODES["storage"], "io")
+
+
+@pytest.mark.parametrize("frame", [b'{"id": 7, "method": 5}', b"\xff", b"[" * 100_000, b""])
+def test_nothing_is_raised_for_nonsense_without_memory(monkeypatch: pytest.MonkeyPatch, frame: bytes) -> None:
+    monkeypatch.setattr(jsonrpc, "_decode", _no_memory)
+    assert isinstance(jsonrpc.parse(frame), Invalid)
+
+
+def _no_memory(frame: bytes) -> Any:
+    raise MemoryError
