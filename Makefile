@@ -1,13 +1,17 @@
 # `make help` lists what there is. Everything runs in .venv, which is set up when requirements or pyproject change.
 .POSIX:
-.PHONY: help setup test faults crash powerloss mutants soak check format chat bench generate lock clean
+.PHONY: help setup test test-slow test-random test-platforms faults crash powerloss mutants soak types check format chat bench generate lock clean
 
 PYTHON ?= python3
 BIN = .venv/bin
 STAMP = .venv/.installed
+# Until 0.1.0 the distribution had the name of another project: what is left of it is removed.
+FORMER_NAME = sidecar
+# The long targets draw a new seed in each run and print it; SEED=... repeats one.
+SEED_DRAWN := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 
 help: ## this list
-	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(STAMP) ## make .venv with the program and its development tools
 
@@ -15,31 +19,55 @@ $(STAMP): pyproject.toml requirements-dev.txt
 	@if command -v uv >/dev/null 2>&1; then \
 	  uv venv --quiet --allow-existing --python $(PYTHON) .venv && \
 	  uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements-dev.txt && \
+	  uv pip uninstall --quiet --python $(BIN)/python $(FORMER_NAME) && \
 	  uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . ; \
 	else \
 	  $(PYTHON) -m venv .venv && \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt && \
+	  $(BIN)/python -m pip uninstall -qq --yes --disable-pip-version-check $(FORMER_NAME) && \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . ; \
 	fi
 	@touch $(STAMP)
 
-test: $(STAMP) ## run the tests
-	$(BIN)/python -m pytest $(ARGS)
+test: $(STAMP) ## run the tests, at most 5 minutes on 2 cores; ARGS="tests/blackbox/work" runs some
+	$(BIN)/python -m pytest -m "not slow" $(ARGS)
 
-faults: $(STAMP) ## every system call of a turn fails or kills; disks without room (needs strace, and root for mounts)
-	SIDECAR_FAULT_POINTS=1000000 SIDECAR_DAMAGE_PLACES=500 $(BIN)/python -m pytest -n0 -rs -s tests/faults
+test-slow: $(STAMP) ## run the long tests that `make test` leaves out
+	$(BIN)/python -m pytest -m slow $(ARGS)
 
-crash: $(STAMP) ## N kills at random points of random work, three sidecars on one database
-	SIDECAR_CRASH_KILLS=$(or $(N),5000) $(BIN)/python -m pytest -n0 -s tests/crash
+test-random: $(STAMP) ## property tests with N times as many cases, newly drawn, and random use from N new seeds
+	SIDECAR_HYPOTHESIS_PROFILE=random SIDECAR_HYPOTHESIS_TIMES=$(or $(N),20) \
+	SIDECAR_RANDOM_SEEDS="$$(od -An -N$$((4 * $(or $(N),20))) -tu4 /dev/urandom | tr -s ' \n' ' ')" \
+	  $(BIN)/python -m pytest -v -k "hypothesis or test_random_use" $(ARGS)
+
+faults: $(STAMP) ## every system call of a turn fails or kills; disks without room; N pairs of faults (needs strace, and root for mounts)
+	@echo "SEED=$(SEED_DRAWN)"
+	SIDECAR_PAIRS_SEED=$(SEED_DRAWN) SIDECAR_PAIRS=$(or $(N),200) SIDECAR_DAMAGE_SEED=$(SEED_DRAWN) SIDECAR_FAULT_POINTS=1000000 SIDECAR_DAMAGE_PLACES=500 $(BIN)/python -m pytest -n0 -rs -s tests/blackbox/faults
+
+crash: $(STAMP) ## N kills at random points of random work, three sidecars on one database; SEED repeats a run
+	@echo "SEED=$(SEED_DRAWN)"
+	SIDECAR_CRASH_SEED=$(SEED_DRAWN) SIDECAR_CRASH_KILLS=$(or $(N),5000) $(BIN)/python -m pytest -n0 -s tests/blackbox/crash
 
 powerloss: $(STAMP) ## N times the disk loses what it was not told to keep (root and loop devices)
-	SIDECAR_POWERLOSS_ROUNDS=$(or $(N),500) $(BIN)/python -m pytest -n0 -rs -s tests/faults/test_power_loss.py
+	@echo "SEED=$(SEED_DRAWN)"
+	SIDECAR_POWERLOSS_SEED=$(SEED_DRAWN) SIDECAR_POWERLOSS_ROUNDS=$(or $(N),500) $(BIN)/python -m pytest -n0 -rs -s tests/blackbox/faults/test_power_loss.py
 
 soak: $(STAMP) ## N turns, cancels, faults and reopened chats in one process; memory, handles, threads, log size
 	$(BIN)/python -m benchmarks.endurance --turns $(or $(N),5000)
 
 mutants: $(STAMP) ## broken twins of the program, each caught by the suite meant for it
-	SIDECAR_MUTANTS=1 $(BIN)/python -m pytest -n0 -rs -v tests/mutants
+	SIDECAR_MUTANTS=1 $(BIN)/python -m pytest -n0 -rs -v tests/blackbox/mutants
+
+# The agents are installed where the tests look for them; nothing of them runs at installation.
+AGENTS_DIR := $(or $(SIDECAR_AGENTS_DIR),$(HOME)/.cache/sidecar-agents)
+
+test-platforms: $(STAMP) ## the real Claude Code, Codex, Gemini CLI, OpenCode, Copilot and Qwen Code from npm (root, 2 GB)
+	mkdir -p "$(AGENTS_DIR)"
+	npm install --silent --ignore-scripts --no-save --prefix "$(AGENTS_DIR)" $$($(BIN)/python -m tests.platforms.agents)
+	SIDECAR_PLATFORMS=1 SIDECAR_AGENTS_DIR="$(AGENTS_DIR)" $(BIN)/python -m pytest -n0 -rs -v tests/platforms
+
+types: ## types for TypeScript from protocol/openrpc.json compile, and misspelt ones do not (needs npm)
+	cd tests/types && npm ci --silent --no-audit --no-fund --ignore-scripts && node generate.mjs && npx --no-install tsc
 
 check: $(STAMP) ## formatter, linter, strict types, import contracts
 	$(BIN)/ruff format --check .

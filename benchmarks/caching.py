@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from sidecar.fake import in_thread
+from sidecar.fake_provider import in_thread
 
 from .pipe import Pipe
 

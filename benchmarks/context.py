@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from sidecar.context.tokens.counting import Counter as Tokens
+from sidecar.context.tokens.counting import TokenCounter as Tokens
 from sidecar.context.tokens.families import family_of
 
 from .pipe import Pipe

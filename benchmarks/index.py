@@ -26,13 +26,13 @@ from statistics import quantiles
 
 import anyio
 
-from sidecar.context.tokens.counting import Counter as Tokens
+from sidecar.context.tokens.counting import TokenCounter as Tokens
 from sidecar.index import Index
-from sidecar.index.index import PLAIN
+from sidecar.index.index import PLAIN_FAMILY
 from sidecar.model.chats import ProcessIdentity
 from sidecar.model.index import NewSource, Query
 from sidecar.store import Store
-from sidecar.store.sqlite import Connection, connect
+from sidecar.store.engine.sqlite import Connection, connect
 
 from .index_data import HELD_OUT, Text, labelled, ours, ten_megabytes
 
@@ -131,8 +131,8 @@ def _folded(text: str) -> str:
 
 def _ends(text: str, budget: int) -> str:
     half = budget // 2
-    head = TOKENS.cut(text[: 40 * budget], half, PLAIN)
-    return head + "\n" + TOKENS.cut(text[-40 * budget :], budget - half, PLAIN, "tail")
+    head = TOKENS.cut(text[: 40 * budget], half, PLAIN_FAMILY)
+    return head + "\n" + TOKENS.cut(text[-40 * budget :], budget - half, PLAIN_FAMILY, "tail")
 
 
 class _Plain:
@@ -155,7 +155,7 @@ class _Plain:
             "SELECT text FROM chunks WHERE chunks MATCH ?1 AND (?2 IS NULL OR owner = ?2) ORDER BY rank LIMIT 5",
             (match, owner),
         )
-        return TOKENS.cut("\n".join(text for (text,) in rows), budget, PLAIN)
+        return TOKENS.cut("\n".join(text for (text,) in rows), budget, PLAIN_FAMILY)
 
 
 async def _measure_size(text: str) -> None:

@@ -24,16 +24,20 @@ from pathlib import Path
 from statistics import mean, median, quantiles
 from typing import Any
 
-from sidecar.chat.history_import import parse, to_events
-from sidecar.context.retrieval import packed, ranked, rendered, terms_of
-from sidecar.context.standing import gathered
-from sidecar.context.tokens.counting import Counter
+from sidecar.chat.actions.history_import import Survey, TurnEvents, Turns
+from sidecar.chat.actions.import_lines import decode
+from sidecar.context.retrieval import pack_snippets, rank_messages, render_snippets, terms_of
+from sidecar.context.standing import collect_standing_instructions
+from sidecar.context.tokens.counting import TokenCounter
 from sidecar.context.tokens.families import family_of
+from sidecar.model.chats import Chat as StoredChat
 from sidecar.model.chats import ChatKey
-from sidecar.store import chats, journal, recall
-from sidecar.store.opening import known_migrations, migrate
-from sidecar.store.projections import Projection
-from sidecar.store.sqlite import Connection, connect
+from sidecar.model.events import NewEvent
+from sidecar.store.engine.sqlite import Connection, connect
+from sidecar.store.search import message_search
+from sidecar.store.tables import chats, journal
+from sidecar.store.tables.migrations import known_migrations, migrate
+from sidecar.store.tables.projections import Projection
 
 BUDGETS = (2000, 4000, 8000)
 FITTED = frozenset(("locomo-0", "locomo-2", "beam-1", "beam-5", "beam-9", "beam-13", "beam-17"))
@@ -118,16 +122,18 @@ def bm25(chat: Chat, question: str, budget: int) -> str:
 
 def retrieval(chat: Chat, question: str, budget: int) -> str:
     """Search alone, with all of the budget."""
-    return rendered(packed(_ranked(chat, question), chat.count, budget))
+    return render_snippets(pack_snippets(_ranked(chat, question), chat.count, budget))
 
 
 def window(chat: Chat, question: str, budget: int) -> str:
     """As a window is assembled: standing instructions, the last two turns within their share, and what search finds."""
-    rules = "\n".join(gathered(chat.user_texts, chat.count, min(MAX_RULES, int(budget * RULES_SHARE))))
+    rules = "\n".join(
+        collect_standing_instructions(chat.user_texts, chat.count, min(MAX_RULES, int(budget * RULES_SHARE)))
+    )
     budget -= chat.count(rules)
     recent, sent = _recent(chat, int(budget * RECENT_SHARE))
     budget -= chat.count(recent)
-    found = rendered(packed(_ranked(chat, question, sent), chat.count, budget))
+    found = render_snippets(pack_snippets(_ranked(chat, question, sent), chat.count, budget))
     return "\n".join((rules, recent, found))
 
 
@@ -141,7 +147,7 @@ METHODS: dict[str, Method] = {
 
 
 def _ranked(chat: Chat, question: str, without: frozenset[str] = frozenset()) -> list[Any]:
-    return ranked(question, recall.search(chat.db, chat.id, terms_of(question)), without)
+    return rank_messages(question, message_search.search(chat.db, chat.id, terms_of(question)), without)
 
 
 def _recent(chat: Chat, room: int) -> tuple[str, frozenset[str]]:
@@ -227,10 +233,26 @@ def _moment(written: str) -> str | None:
     return None
 
 
+def _events(source: str, chat: StoredChat) -> list[NewEvent]:
+    """What an import of these lines appends."""
+    survey, turns = Survey(), Turns()
+    ended = []
+    for line in source.encode().splitlines():
+        entry = decode(line)
+        survey.take(entry)
+        ended.append(turns.take(entry))
+    ended.append(turns.last())
+    events = TurnEvents(chat, renumber=False)
+    return [
+        *(event for turn in ended if turn for event in events.of(turn)),
+        *events.end(survey.imported, chat),
+    ]
+
+
 def _imported(db: Connection, lines: Iterable[Json]) -> int:
     chat = chats.create(db, ChatKey("bench", "chat", "c", "s"), None, {}, 0)
     source = "\n".join(json.dumps(line) for line in lines)
-    events = journal.number(to_events(parse(source), chat, renumber=False), 0, 0)
+    events = journal.number(_events(source, chat), 0, 0)
     db.execute("BEGIN")
     journal.insert(db, chat.id, events)
     projection = Projection(db, chat.id)
@@ -244,7 +266,7 @@ def _imported(db: Connection, lines: Iterable[Json]) -> int:
 def _count_of(name: str) -> Count:
     if name == "bytes":
         return lambda text: len(text.encode(errors="replace")) // 4 + 1
-    counter, family = Counter(), family_of("gpt-4o")
+    counter, family = TokenCounter(), family_of("gpt-4o")
     return lambda text: counter.count(text, family)
 
 

@@ -22,7 +22,7 @@ import msgspec
 
 from sidecar.context.tokens import counting
 from sidecar.context.tokens.families import family_of
-from sidecar.fake import Recorded, in_thread
+from sidecar.fake_provider import Recorded, in_thread
 
 from .pipe import Pipe
 
@@ -47,28 +47,28 @@ class Part(msgspec.Struct, frozen=True):
 PARTS = (
     Part(
         "context",
-        "tests/context/test_gates.py",
+        "tests/unit/context/test_gates.py",
         "test_uncovered_names_the_terms_that_were_not_assembled",
         "who may claim how much, in which order",
         "class Wanted",
     ),
     Part(
         "policy",
-        "tests/policy/test_rules.py",
+        "tests/unit/policy/test_rules.py",
         "test_a_rule_is_printed_as_it_was_read",
         "Whether a tool may go ahead, must ask, or may not",
         "class Rule",
     ),
     Part(
         "workspace",
-        "tests/workspace/test_lines.py",
+        "tests/unit/workspace/test_lines.py",
         "test_a_large_part_that_moved_is_found_by_its_unique_lines",
         "One file is put in the place of another",
         "class Conflict",
     ),
 )
 
-counter = counting.Counter()
+counter = counting.TokenCounter()
 
 
 class Errand(msgspec.Struct, frozen=True):
@@ -114,7 +114,7 @@ def _errands(part: Part) -> list[Errand]:
     pip = f"{python} -m pip list --format freeze; {python} -m pip show -f msgspec"
     rows = [
         ("Run the tests of this part", pytest, part.test, part.test),
-        ("What was done lately?", "git log --stat -n 60", "sidecar/system/lifeline.py", "lifeline.py"),
+        ("What was done lately?", "git log --stat -n 60", "sidecar/system/parent_watch.py", "lifeline.py"),
         (
             "Which functions wait?",
             "grep -rn 'async def' sidecar",
@@ -122,7 +122,12 @@ def _errands(part: Part) -> list[Errand]:
             "async def release_leases",
         ),
         ("What is the contract?", "cat protocol/openrpc.json", '"snapshots/restore"', "snapshots/restore"),
-        ("How large is it all?", "find . -name '*.py' | xargs wc -l", "sidecar/door.py", "sidecar/door.py"),
+        (
+            "How large is it all?",
+            "find . -name '*.py' | xargs wc -l",
+            "sidecar/server/bootstrap.py",
+            "sidecar/server/bootstrap.py",
+        ),
         ("Show me the package", f"cat sidecar/{name}/*.py", part.words, part.words),
         ("What would the linter say?", ruff, "missing docstring in public method", "D102"),
         ("Which types does it have?", f"grep -rn -A6 '^class ' sidecar/{name}", part.type, part.type),
@@ -135,7 +140,9 @@ def _errands(part: Part) -> list[Errand]:
     ]
     where = {"pattern": "def test_", "path": f"tests/{name}"}
     found = Errand("Where are its tests?", "grep", where, part.test, part.test)
-    read = Errand("Read this", "read_file", {"path": "sidecar/app.py", "start_line": 1, "end_line": 60})
+    read = Errand(
+        "Read this", "read_file", {"path": "sidecar/server/server.py", "start_line": 1, "end_line": 60}
+    )
     return [*commands, found, read]
 
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import sys
 
+from .system.choices import LOG_LEVELS
+from .system.launch import FRAMINGS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
+
+_FRONTENDS = {"serve": None, "mcp": "mcp"}
+"""Commands that serve a client on stdin and stdout, and the dialect that each one speaks."""
 
 _FLAGS = {
     "--data-dir": "data_dir",
@@ -21,22 +27,27 @@ def main() -> NoReturn:
     argv = sys.argv[1:]
     if not argv and not _is_terminal():
         argv = ["serve"]
+    if argv and argv[0] == "hook" and "--help" not in argv:
+        from .adapters.hook_command import main as hook
+
+        sys.exit(hook(argv[1:]))
     options = _plain_serve(argv)
     if options is None:
         from .cli import main as command_line
 
         sys.exit(command_line(argv))
-    from .door import serve
+    from .server.bootstrap import serve
     from .system.launch import ServeOptions
 
     serve(ServeOptions(**options))
 
 
 def _plain_serve(argv: list[str]) -> dict[str, str] | None:
-    """The options of `serve` when they need no explaining; argparse is too slow for the way to the door."""
-    if not argv or argv[0] != "serve":
+    """The options of a serving command when they need no explaining; argparse would delay the first answer."""
+    if not argv or argv[0] not in _FRONTENDS:
         return None
-    options: dict[str, str] = {}
+    frontend = _FRONTENDS[argv[0]]
+    options: dict[str, str] = {"frontend": frontend} if frontend else {}
     words = iter(argv[1:])
     for word in words:
         flag, equals, value = word.partition("=")
@@ -50,10 +61,7 @@ def _plain_serve(argv: list[str]) -> dict[str, str] | None:
     return options
 
 
-_CHOICES = {
-    "framing": ("auto", "lines", "headers"),
-    "log_level": ("error", "warn", "info", "debug", "trace"),
-}
+_CHOICES = {"framing": FRAMINGS, "log_level": LOG_LEVELS}
 
 
 def _is_terminal() -> bool:

@@ -1,6 +1,6 @@
-"""The log: one JSON object a line on stderr, from a thread of its own, so that an unread pipe stalls nothing.
+"""The log: one JSON object per line on stderr and in a file, each written by a thread of its own.
 
-No line leaves with a secret that the process knows.
+A pipe that nobody reads stalls nothing. Every secret that the process knows is redacted.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ import queue
 import threading
 import time
 
-from .system.redact import redacted
+from .system.redact import redact_text
 
 MAX_WAITING = 1000
 """Lines that wait for a stderr nobody drains; more are dropped and counted."""
+
+FLUSH_SECONDS = 0.5
+"""The longest that the end of the process waits for its last lines to be written."""
 
 TRACE = 5
 LEVELS = {
@@ -47,16 +50,25 @@ _STANDARD = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {
 
 
 def start(level: str, file: str | None) -> None:
-    """Send everything of this process's loggers to stderr, or to a file."""
-    fd = 2 if file is None else os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    handler = _Handler(fd)
+    """Write everything that this process logs to stderr, and to the file if there is one."""
+    handlers = [_Handler(2)]
+    if file is not None:
+        handlers.append(_Handler(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)))
     root = logging.getLogger()
-    root.handlers[:] = [handler]
+    root.handlers[:] = handlers
     root.setLevel(LEVELS[level])
     # Their debug lines carry values, headers among them; ours carry none.
     for name in _TALKATIVE:
         logging.getLogger(name).setLevel(max(logging.INFO, LEVELS[level]))
     logging.raiseExceptions = False
+
+
+def flush(seconds: float) -> None:
+    """Wait until the lines logged so far are written, but no longer than `seconds`."""
+    deadline = time.monotonic() + seconds
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, _Handler):
+            handler.wait_until_written(deadline)
 
 
 class _Handler(logging.Handler):
@@ -65,6 +77,7 @@ class _Handler(logging.Handler):
         self._fd = fd
         self._lines: queue.Queue[bytes] = queue.Queue(MAX_WAITING)
         self._dropped = 0
+        self._is_writing = True
         threading.Thread(target=self._write_forever, name="log", daemon=True).start()
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -72,6 +85,18 @@ class _Handler(logging.Handler):
             self._lines.put_nowait(self._line(record))
         except queue.Full:
             self._dropped += 1
+
+    def flush(self) -> None:
+        """Wait for the lines in the queue. `logging` calls this when the interpreter exits."""
+        self.wait_until_written(time.monotonic() + FLUSH_SECONDS)
+
+    def wait_until_written(self, deadline: float) -> None:
+        with self._lines.all_tasks_done:
+            while self._is_writing and self._lines.unfinished_tasks:
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
+                    return
+                self._lines.all_tasks_done.wait(remaining)
 
     def _line(self, record: logging.LogRecord) -> bytes:
         entry = {
@@ -85,7 +110,7 @@ class _Handler(logging.Handler):
             entry["exception"] = logging.Formatter().formatException(record.exc_info)
         if self._dropped:
             entry["dropped"], self._dropped = self._dropped, 0
-        return redacted(json.dumps(entry, default=str)).encode() + b"\n"
+        return redact_text(json.dumps(entry, default=str)).encode() + b"\n"
 
     def _write_forever(self) -> None:
         while True:
@@ -95,4 +120,7 @@ class _Handler(logging.Handler):
             except BlockingIOError:
                 time.sleep(0.05)
             except OSError:
+                self._is_writing = False
                 return
+            finally:
+                self._lines.task_done()

@@ -5,22 +5,19 @@ The rows are in `rows`, by theme.
 
 from __future__ import annotations
 
-from .rows.custody import CUSTODY
+from .rows.chats import CHATS
+from .rows.data import DATA
 from .rows.hooks import HOOKS
 from .rows.index import INDEX
 from .rows.row import Method, Notice, Question
 from .rows.snapshots import SNAPSHOTS
 from .rows.system import SYSTEM
-from .rows.talk import TALK
-from .rows.work import QUESTIONS, WORK
+from .rows.tools import QUESTIONS, TOOLS
 
-__all__ = ["METHODS", "NOTIFICATIONS", "REQUESTS", "VERSIONS", "Method", "Notice", "Question"]
-
-VERSIONS = [1]
-"""The versions of the contract that this package speaks."""
+__all__ = ["METHODS", "NOTIFICATIONS", "REQUESTS", "Method", "Notice", "Question"]
 
 METHODS: dict[str, Method] = {
-    method.name: method for method in [*TALK, *WORK, *INDEX, *CUSTODY, *SNAPSHOTS, *HOOKS, *SYSTEM]
+    method.name: method for method in [*CHATS, *TOOLS, *INDEX, *DATA, *SNAPSHOTS, *HOOKS, *SYSTEM]
 }
 """What the client may ask of the sidecar."""
 

@@ -1,7 +1,7 @@
 """The one vocabulary of errors: names, their codes, and the exception that carries one across the wire.
 
-An error on the wire is `{code, message, data{name, reason?, params?, retryable, …}}`. The same object stands
-in RPC errors, in `error` events and in `turn.ended.error`.
+An error on the wire is `{code, message, data{name, reason?, params?, retryable, …}}`. The same object is in RPC
+errors, in `error` events and in `turn.ended.error`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class RpcError(Exception):
 
     @classmethod
     def named(cls, name: str, message: str, *, retryable: bool = False, **data: Any) -> RpcError:
-        """The error called `name`; further fields of `data` that are None are left out."""
+        """The error called `name`; further fields of `data` that are None are omitted."""
         fields = {key: value for key, value in data.items() if value is not None}
         return cls(CODES[name], message, {"name": name, "retryable": retryable, **fields})
 

@@ -6,8 +6,7 @@ byte of a connection decides (`auto`); replies use the same framing.
 
 from __future__ import annotations
 
-MAX_FRAME_BYTES = 32 * 1024 * 1024
-"""Large enough for an attached photograph in base64, small enough that one frame cannot exhaust memory."""
+from .limits import MAX_FRAME_BYTES
 
 MAX_HEADER_BYTES = 16 * 1024
 """A header block is a few dozen bytes; without a bound, garbage without a blank line would be kept for ever."""
@@ -36,7 +35,7 @@ class Oversized:
         return f"Oversized({self.size}, {self.reason!r})"
 
 
-Frame = bytes | Oversized
+Frame = bytes | bytearray | Oversized
 
 
 class Deframer:
@@ -45,6 +44,8 @@ class Deframer:
     def __init__(self, framing: str = "auto", max_bytes: int = MAX_FRAME_BYTES) -> None:
         self.framing = framing
         self.max_bytes = max_bytes
+        # Between two feeds of lines, the first `_searched` bytes of the buffer contain no newline. While a frame is
+        # skipped, its bytes are only counted in `_skipped`: the buffer is empty, and `_searched` is 0.
         self._buffer = bytearray()
         self._searched = 0
         self._skipped = 0
@@ -57,6 +58,8 @@ class Deframer:
         """Take more bytes and return the frames that are now whole, in order."""
         try:
             self._buffer += data
+        # What was collected is given up, which frees enough for this piece: the end of the frame must still
+        # be found.
         except MemoryError:
             self._skip_frame()
             self._buffer += data
@@ -74,6 +77,7 @@ class Deframer:
 
     def _detect(self) -> bool:
         """Skip a byte order mark and blanks, and settle the framing; False while too little is there to tell."""
+        # A prefix of the mark is not yet a decision: chunks can end anywhere.
         if _BOM.startswith(bytes(self._buffer[:3])) and len(self._buffer) < len(_BOM):
             return False
         if self._buffer.startswith(_BOM):
@@ -94,6 +98,8 @@ class Deframer:
     def _lines(self) -> list[Frame]:
         frames: list[Frame] = []
         start = 0
+        # The search goes on where the last feed ended: from the start, a long line in small chunks would take
+        # quadratic time.
         while (end := self._buffer.find(b"\n", max(start, self._searched))) >= 0:
             if self._skipping:
                 frames.append(self._skipped_frame(end - start))
@@ -102,6 +108,7 @@ class Deframer:
             elif line := self._part(start, end):
                 frames.append(line)
             start = end + 1
+        # Once per feed, not per frame: each deletion moves the rest of the buffer.
         del self._buffer[:start]
         if self._skipping or len(self._buffer) > self.max_bytes:
             self._skip_buffer()
@@ -129,11 +136,17 @@ class Deframer:
     def _part(self, start: int, end: int) -> Frame:
         """These bytes as a frame, copied once."""
         try:
+            # A slice of the bytearray would be copied twice. The view is closed at once: a bytearray with a view
+            # cannot change its size.
             with memoryview(self._buffer) as view:
                 part = bytes(view[start:end])
             return part.strip(_BLANK) if self.framing == "lines" else part
         except MemoryError:
-            return Oversized(end - start, "no_memory")
+            if start or bytes(self._buffer[end : end + 2]) not in (b"", b"\n"):
+                return Oversized(end - start, "no_memory")
+            # It is all that has come: no copy is needed, and whoever reads it can tell its sender.
+            whole, self._buffer = self._buffer, bytearray()
+            return whole
 
     def _headers(self) -> list[Frame]:
         frames: list[Frame] = []
@@ -166,6 +179,7 @@ class Deframer:
             if end < 0:
                 if len(self._buffer) > MAX_HEADER_BYTES:
                     frames.append(Oversized(len(self._buffer), "bad_header"))
+                    # The end mark may be cut anywhere: its first bytes stay.
                     del self._buffer[: -len(b"\r\n\r")]
                 return False
             block = bytes(self._buffer[:end])
@@ -199,5 +213,6 @@ def _content_length(block: bytes) -> int | None:
         name, colon, value = line.partition(b":")
         if colon and name.strip().lower() == b"content-length":
             digits = value.strip()
+            # More digits are beyond any limit, and `int` raises for thousands of them.
             return int(digits) if digits.isdigit() and len(digits) < 16 else None
     return None

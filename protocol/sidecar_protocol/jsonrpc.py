@@ -100,7 +100,7 @@ def _encode(message: Any) -> bytes:
     return bytes(buffer)
 
 
-def _too_large_now(frame: bytes) -> Message:
+def _too_large_now(frame: bytes | bytearray) -> Message:
     """A message that there is no memory for. Only its envelope is read, so that whoever waits can be told."""
     try:
         envelope = _ENVELOPE.decode(frame)

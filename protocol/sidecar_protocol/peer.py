@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
 
 from . import jsonrpc
@@ -48,6 +49,18 @@ class Call:
         self.scope.cancel()
 
 
+class Cancelling(msgspec.Struct, frozen=True):
+    """How a dialect withdraws a request: the notification, its member with the id, and whether such a request is
+    still answered.
+    """
+
+    notification: str = "$/cancelRequest"
+    member: str = "id"
+    answers: bool = True
+
+
+NATIVE_CANCELLING = Cancelling()
+
 Serve = Callable[[Call], Awaitable[Any]]
 Hear = Callable[[Notification], None]
 
@@ -55,7 +68,15 @@ Hear = Callable[[Notification], None]
 class Peer:
     """`write` takes one encoded message and must not block; `serve` answers a call by returning or raising RpcError."""
 
-    def __init__(self, write: Callable[[bytes], None], serve: Serve, hear: Hear, tasks: TaskGroup) -> None:
+    def __init__(
+        self,
+        write: Callable[[bytes], None],
+        serve: Serve,
+        hear: Hear,
+        tasks: TaskGroup,
+        cancelling: Cancelling = NATIVE_CANCELLING,
+    ) -> None:
+        self._cancelling = cancelling
         self._write = write
         self._serve = serve
         self._hear = hear
@@ -76,8 +97,8 @@ class Peer:
         match message:
             case Request():
                 self._begin(message)
-            case Notification("$/cancelRequest", params):
-                self._cancel(params.get("id"))
+            case Notification(self._cancelling.notification, params):
+                self._cancel(params.get(self._cancelling.member))
             case Notification():
                 self._hear(message)
             case Response():
@@ -91,15 +112,18 @@ class Peer:
             raise self._closed
         self._next_id += 1
         id = self._next_id
+        # Entered before the request is written: no answer can come earlier than its waiter.
         waiter = self._waiting[id] = _Waiter()
         self._write(jsonrpc.request(id, method, params))
         try:
             return await waiter.wait()
         except anyio.get_cancelled_exc_class():
+            # An answer that came in the same moment has removed it: then there is nothing to cancel.
             if id in self._waiting and not self._closed:
-                self.notify("$/cancelRequest", {"id": id})
+                self.notify(self._cancelling.notification, {self._cancelling.member: id})
             raise
         finally:
+            # A late answer finds no waiter and is logged, instead of reaching the next request.
             self._waiting.pop(id, None)
 
     def notify(self, method: str, params: Any) -> None:
@@ -113,6 +137,7 @@ class Peer:
 
     def cancel_calls(self) -> None:
         """Nobody will read the answers to the calls under way: end them."""
+        # Only the scopes are cancelled: each call then writes its own answer, or it would get two.
         for call in self._calls.values():
             call.scope.cancel()
 
@@ -152,7 +177,8 @@ class Peer:
         finally:
             # A cancelled task group lands here too: the answer is written without awaiting.
             del self._calls[call.id]
-            self._write(reply or jsonrpc.failure(call.id, self._cancellation(call)))
+            if reply or not call.cancelled or self._cancelling.answers:
+                self._write(reply or jsonrpc.failure(call.id, self._cancellation(call)))
             call.answered()
             if not self._calls:
                 self._idle.set()

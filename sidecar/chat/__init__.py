@@ -1,1 +1,1 @@
-"""The conversation: chats, their sessions, queues and turns. Has never heard of JSON-RPC."""
+"""The conversation: chats, their sessions, queues and turns. Does not know JSON-RPC."""

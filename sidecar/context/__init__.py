@@ -1,1 +1,1 @@
-"""What fits: pure."""
+"""Context assembly: decides which text is sent to the model within its token budget. Pure."""

@@ -1,4 +1,4 @@
-"""What could be sent with a prompt, and what is: the values that go into the assembly and come out of it. Pure."""
+"""Values that go into the assembly and come out of it: what could be sent with a prompt, and what is. Pure."""
 
 from __future__ import annotations
 
@@ -6,28 +6,55 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-Included = Literal["full", "truncated", "summary", "dropped"]
+from ..model.content import SentBlock
+
+Inclusion = Literal["full", "truncated", "summary", "dropped"]
 
 Count = Callable[[str], int]
 Cut = Callable[[str, int], str]
-"""The text cut to so many tokens, with a mark of what is left out; "" when nothing useful fits."""
+"""Cuts the text to so many tokens and marks the omission; "" when nothing useful fits."""
 
 
-class Block(msgspec.Struct, frozen=True):
-    """A row of the manifest: what it is, how large, whether it is sent, and by which gate."""
+class ManifestBlock(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A row of the manifest: what it is, its size, whether it is sent, and by which gate."""
 
     id: str
     kind: str
     label: str
     tokens: int
-    included: Included
+    included: Inclusion
     gate: str
     text: str = ""
 
+    @property
+    def is_sent(self) -> bool:
+        return self.included != "dropped"
 
-class Material(msgspec.Struct, frozen=True):
-    """A text that wants to be sent. `gate` is why it may, or, when `open` is false, why it may not."""
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What a request to the model contains, in tokens and blocks; the event `context.assembled` has it. `kept` are the
+    blocks that stay with the turn; only the turn's first request has them."""
+
+    model: str
+    window: int | None
+    """None for a model of which no window is known, like `reserve` and `budget`."""
+    reserve: int | None
+    budget: int | None
+    used: int
+    exact: bool
+    blocks: list[ManifestBlock]
+    kept: list[SentBlock] | UnsetType = UNSET
+
+    def without_text(self) -> Manifest:
+        """The manifest as the journal and apps get it: figures and gates, without texts."""
+        blocks = [msgspec.structs.replace(block, text="") for block in self.blocks]
+        return msgspec.structs.replace(self, blocks=blocks)
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A text that could be sent. `gate` is why it may be or, when `open` is false, why it may not."""
 
     id: str
     kind: str
@@ -36,87 +63,92 @@ class Material(msgspec.Struct, frozen=True):
     gate: str
     open: bool = True
     cut: Cut | None = None
-    """How it is shortened when it does not fit; None: whole or not at all."""
+    """Shortens the text when it does not fit; None: whole or not at all."""
     extra: int = 0
-    """Tokens beside those of its text: images and the like."""
+    """Tokens in addition to its text, such as images."""
+    is_summary: bool = False
+    """Whether it only names what could be sent: the list of open files."""
 
 
-class Past(msgspec.Struct, frozen=True):
-    """A turn of the chat: its texts as they would be sent, and what they cost."""
+class PastTurn(msgspec.Struct, frozen=True):
+    """A turn of the chat: its texts as sent, and their tokens."""
 
     id: str
     tokens: int
     text: str
     cut: Callable[[int], tuple[Any, int, str] | None] | None = None
-    """The turn shortened to so many tokens: as it is sent then, its tokens and its text; None when it cannot be."""
+    """Shortens the turn to so many tokens: returns the form that is sent, its tokens and its text; None when
+    that is impossible."""
 
 
-class Found(msgspec.Struct, frozen=True):
-    """What retrieval brings within some room."""
+class RetrievedText(msgspec.Struct, frozen=True):
+    """The text that retrieval found within a number of tokens."""
 
     text: str
     tokens: int
     turns: tuple[str, ...]
 
 
-Retrieve = Callable[[int, frozenset[str]], Found | None]
-"""What the past has to say within so many tokens, without the turns that are sent anyway."""
+Retrieve = Callable[[int, frozenset[str]], RetrievedText | None]
+"""Retrieves text from the past within so many tokens, without the turns that are sent anyway."""
 
 
-class Resuming(msgspec.Struct, frozen=True):
-    """A snapshot of what the session has come to, for a model that may have lost sight of it. It is drawn last, of what
-    nothing else that is sent tells."""
+class ResumeCandidate(msgspec.Struct, frozen=True):
+    """A snapshot of the session's state, for a model that may no longer see it. It is rendered last, from
+    what no other block contains."""
 
     id: str
     label: str
     gate: str
     draw: Callable[[Sequence[str], int], str]
-    """What these texts lack, within so many tokens; "" when they lack nothing."""
+    """Renders what these texts lack, within so many tokens; "" when they lack nothing."""
     unless_whole: bool = False
     """Not needed when the whole chat is sent."""
     open: bool = True
 
 
-Shelf = Callable[[int, Sequence[str]], Found | None]
-"""What the index has to say within so many tokens, beside the texts that are sent."""
+IndexLookup = Callable[[int, Sequence[str]], RetrievedText | None]
+"""Returns text from the index within so many tokens, beside the texts that are sent."""
 
 
-class Materials(msgspec.Struct, frozen=True):
-    """Everything that could be sent. `turns` are in the chat's order; `more_turns` says that there are older ones."""
+class Candidates(msgspec.Struct, frozen=True):
+    """Everything that could be sent. `turns` are in the chat's order; `more_turns` says that there are older
+    ones."""
 
-    fixed: Sequence[Material]
-    """System and rules; never cut."""
-    prompt: Material
-    attachments: Material | None = None
-    """What is sent with the prompt, in its message; never cut."""
-    tools: Sequence[Material] = ()
-    """A tool each, the most needed first; `label` is its name."""
-    turns: Sequence[Past] = ()
+    fixed: Sequence[Candidate]
+    """System and rules; never cut. A closed one did not fit and is only listed."""
+    prompt: Candidate
+    attachments: Candidate | None = None
+    """What is attached to the prompt, in its message; never cut."""
+    tools: Sequence[Candidate] = ()
+    """One per tool, the most needed first; `label` is its name."""
+    turns: Sequence[PastTurn] = ()
     more_turns: bool = False
-    pinned: Sequence[Material] = ()
-    summary: Material | None = None
-    gathered: Material | None = None
-    """Files as of the last compaction: they stand with the summary."""
-    files: Sequence[Material] = ()
-    patch_summary: Material | None = None
-    diffs: Sequence[Material] = ()
-    git_diff: Material | None = None
+    pinned: Sequence[Candidate] = ()
+    summary: Candidate | None = None
+    gathered: Candidate | None = None
+    """Files as of the last compaction: they are placed with the summary."""
+    files: Sequence[Candidate] = ()
+    patch_summary: Candidate | None = None
+    diffs: Sequence[Candidate] = ()
+    git_diff: Candidate | None = None
     retrieve: Retrieve | None = None
-    shelf: Shelf | None = None
-    resuming: Resuming | None = None
+    index_lookup: IndexLookup | None = None
+    resuming: ResumeCandidate | None = None
     retrieval_gate: Callable[[Sequence[str]], str | None] | None = None
-    """Names the gate that lets retrieval in, given the texts that are sent; None keeps it out."""
+    """Returns the gate that allows retrieval, given the texts that are sent; None prevents it."""
 
 
 class Assembly(msgspec.Struct, frozen=True):
-    """What is sent: the manifest's blocks, which turns, those that are cut and how, and what was found."""
+    """What is sent: the blocks of the manifest, the turns, the cut turns in their cut form, and the retrieved
+    text."""
 
-    blocks: list[Block]
+    blocks: list[ManifestBlock]
     used: int
     turns: list[str]
     cut_turns: dict[str, Any]
-    found: Found | None
+    found: RetrievedText | None
     tools: frozenset[str] = frozenset()
-    """The names of those that are sent."""
+    """The names of the tools that are sent."""
     needed: int = 0
     """More than the budget when system, rules and prompt alone do not fit: then nothing is sent."""

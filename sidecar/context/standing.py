@@ -1,9 +1,9 @@
-"""Standing instructions and preferences in what a user says: "always…", "from now on…", "I prefer…". A later question
-that they bear on shares no word with them, so they are kept apart and always sent. Pure; the phrases are data, in six
-languages.
+"""Finds standing instructions and preferences in the user's messages: "always…", "from now on…", "I prefer…".
+A later question that they apply to shares no word with them, so they are stored separately and always sent.
+Pure; the phrases are data, in six languages.
 
-A sentence is taken whole or not at all. What somebody tells of themselves ("I've never been there") is not taken: an
-instruction stands at the beginning of a clause, behind no subject.
+A sentence is taken whole or not at all. Statements about the user ("I've never been there") are not taken: an
+instruction begins a clause and follows no subject.
 """
 
 from __future__ import annotations
@@ -11,22 +11,21 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from .phrases.files import read_words
+from .phrases.patterns import Phrase, PhraseBook, phrase_book
+
 MAX_CHARACTERS = 600
-"""Of a sentence. What is longer tells a case, and is found again by its words."""
+"""Of a sentence. A longer one describes a case, and retrieval finds it by its words."""
 
 READ_CHARACTERS = 20_000
-"""Of a message: what is pasted behind that is not the user's own word."""
+"""Of a message: text pasted after that is not written by the user."""
 
-SAME = 0.6
-"""Share of common words from which on the newer of two is the one that holds."""
-
-MAX_EXPRESSIONS = 512
-"""Kept ready. A language has hundreds of phrases, of which the sentences of one user hold the same few."""
+SIMILARITY = 0.6
+"""Share of common words at which the newer of two sentences replaces the older."""
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
@@ -37,76 +36,111 @@ _REQUEST = re.compile(r"(?:can|could|would|will) you\b")
 _WORD = re.compile(r"[^\W_]+")
 
 
-class Standing(msgspec.Struct, frozen=True):
+class StandingInstruction(msgspec.Struct, frozen=True):
     text: str
     kind: Literal["instruction", "preference"]
 
 
 class _Language(msgspec.Struct, frozen=True):
     opening: tuple[str, ...]
-    """Begin an instruction, at the beginning of a clause."""
+    """Start an instruction, at the beginning of a clause."""
 
     within: tuple[str, ...]
-    """Make an instruction of a sentence wherever they stand in it."""
+    """Turn a sentence into an instruction wherever they occur in it."""
 
     preference: tuple[str, ...]
     not_: tuple[str, ...] = msgspec.field(name="not")
-    """Begin a clause that only looks like an instruction."""
+    """Start a clause that only looks like an instruction."""
 
     condition: tuple[str, ...]
-    """Begin a clause that an instruction may follow."""
+    """Start a clause that an instruction may follow."""
 
     asked: tuple[str, ...]
-    """Stand before a preference that is only asked about: "should I prefer…"."""
+    """Precede a preference that is only a question: "should I prefer…"."""
 
     polite: tuple[str, ...]
-    """May stand before what begins a clause."""
+    """May precede what begins a clause."""
 
-    def instructs(self, clauses: list[str], joined: str) -> bool:
-        if (within := _held(self.within, joined)) and _any_of(within).search(joined):
+
+KINDS = ("opening", "within", "preference", "not_", "condition", "asked", "polite")
+
+
+class _Reading:
+    """A sentence beside the phrases of one language that may occur in it."""
+
+    def __init__(self, book: PhraseBook, clauses: list[str], joined: str) -> None:
+        self._clauses = clauses
+        self._joined = joined
+        self._near: dict[str, list[Phrase]] = {kind: [] for kind in KINDS}
+        for phrase in book.near(joined):
+            self._near[phrase.kind].append(phrase)
+
+    def instructs(self) -> bool:
+        clauses = self._clauses
+        if any(phrase.expression.search(self._joined) for phrase in self._near["within"]):
             return True
-        if joined.endswith(("?", "？")) and not _REQUEST.match(clauses[0]):
+        if self._joined.endswith(("?", "？")) and not _REQUEST.match(clauses[0]):
             return False
-        places = clauses if len(clauses) > 1 and self._begins(clauses[0], self.condition) else clauses[:1]
+        places = clauses if len(clauses) > 1 and self._begins(clauses[0], "condition") else clauses[:1]
+        return any(self._begins(clause, "opening") and not self._begins(clause, "not_") for clause in places)
+
+    def prefers(self) -> bool:
         return any(
-            self._begins(clause, self.opening) and not self._begins(clause, self.not_) for clause in places
+            not self._ends_with_request(self._joined[: found.start()])
+            for phrase in self._near["preference"]
+            for found in phrase.expression.finditer(self._joined)
         )
 
-    def prefers(self, joined: str) -> bool:
-        preference = _held(self.preference, joined)
-        return bool(preference) and any(
-            not self._is_asked(joined[: found.start()]) for found in _any_of(preference).finditer(joined)
+    def _begins(self, clause: str, kind: str) -> bool:
+        phrases = self._near[kind]
+        return bool(phrases) and any(
+            phrase.expression.match(clause, start) for start in self._starts(clause) for phrase in phrases
         )
 
-    def _begins(self, clause: str, phrases: tuple[str, ...]) -> bool:
-        held = _held(phrases, clause)
-        return bool(held) and _any_of(held, after=self.polite).match(clause) is not None
+    def _starts(self, clause: str) -> set[int]:
+        """Return where a clause begins: also after any polite words."""
+        every, fresh = {0}, {0}
+        while fresh:
+            ends = {
+                found.end()
+                for start in fresh
+                for phrase in self._near["polite"]
+                if (found := phrase.expression.match(clause, start))
+            }
+            fresh = {len(clause) - len(clause[end:].lstrip()) for end in ends} - every
+            every |= fresh
+        return every
 
-    def _is_asked(self, before: str) -> bool:
-        asked = _held(self.asked, before)
-        return bool(asked) and _any_of(asked, at_end=True).search(before) is not None
+    def _ends_with_request(self, before: str) -> bool:
+        return any(
+            not before[found.end() :].strip()
+            for phrase in self._near["asked"]
+            for found in phrase.expression.finditer(before)
+        )
 
 
 def standing(text: str) -> list[str]:
-    """The sentences of a user's message that hold for what comes later too."""
-    return [found.text for found in found_in(text)]
+    """Return the sentences of a user's message that also apply later."""
+    return [found.text for found in find_standing_instructions(text)]
 
 
-def found_in(text: str) -> list[Standing]:
-    """The same, each with its kind; one that is repeated counts once."""
-    found: dict[str, Standing] = {}
+def find_standing_instructions(text: str) -> list[StandingInstruction]:
+    """As `standing`, each with its kind; a repeated sentence counts once."""
+    found: dict[str, StandingInstruction] = {}
     for sentence in _sentences(text):
         if kind := _kind(sentence):
-            found.setdefault(_letters(sentence), Standing(sentence, kind))
+            found.setdefault(_letters(sentence), StandingInstruction(sentence, kind))
     return list(found.values())
 
 
-def gathered(texts: Iterable[str], count: Callable[[str], int], max_tokens: int) -> list[str]:
-    """What holds of a user's messages, oldest first, within so many tokens. Of two that say nearly the same the newer
-    one holds. Instructions go before preferences, newer ones before older ones."""
-    kept: dict[str, Standing] = {}
+def collect_standing_instructions(
+    texts: Iterable[str], count: Callable[[str], int], max_tokens: int
+) -> list[str]:
+    """Return what applies from a user's messages, oldest first, within so many tokens. Of two nearly equal
+    sentences the newer one applies. Instructions come before preferences, newer ones before older ones."""
+    kept: dict[str, StandingInstruction] = {}
     for text in texts:
-        for one in found_in(text):
+        for one in find_standing_instructions(text):
             for older in [key for key, other in kept.items() if _are_alike(one, other)]:
                 del kept[older]
             kept[_letters(one.text)] = one
@@ -134,14 +168,15 @@ def _kind(sentence: str) -> Literal["instruction", "preference"] | None:
     joined = " ".join(clauses)
     if not joined:
         return None
-    if any(language.instructs(clauses, joined) for language in _languages()):
+    readings = [_Reading(book, clauses, joined) for book in _books()]
+    if any(reading.instructs() for reading in readings):
         return "instruction"
-    return "preference" if any(language.prefers(joined) for language in _languages()) else None
+    return "preference" if any(reading.prefers() for reading in readings) else None
 
 
-def _are_alike(one: Standing, other: Standing) -> bool:
+def _are_alike(one: StandingInstruction, other: StandingInstruction) -> bool:
     mine, theirs = set(_WORD.findall(one.text.lower())), set(_WORD.findall(other.text.lower()))
-    return len(mine & theirs) >= SAME * len(mine | theirs)
+    return len(mine & theirs) >= SIMILARITY * len(mine | theirs)
 
 
 def _letters(text: str) -> str:
@@ -149,28 +184,9 @@ def _letters(text: str) -> str:
 
 
 @functools.cache
-def _languages() -> tuple[_Language, ...]:
-    path = Path(__file__).parent / "words" / "standing.json"
-    return tuple(msgspec.json.decode(path.read_bytes(), type=dict[str, _Language]).values())
-
-
-def _held(phrases: tuple[str, ...], text: str) -> tuple[str, ...]:
-    """Those that could stand in the text. Most texts hold none, and expressions of all of them take longer to make than
-    the first prompt should wait."""
-    return tuple(phrase for phrase in phrases if phrase.partition("*")[0] in text)
-
-
-@functools.lru_cache(maxsize=MAX_EXPRESSIONS)
-def _any_of(phrases: tuple[str, ...], after: tuple[str, ...] = (), at_end: bool = False) -> re.Pattern[str]:
-    before = f"(?:(?:{_either(after)})\\s*)*" if after else ""
-    return re.compile(f"{before}(?:{_either(phrases)})" + (r"\s*$" if at_end else ""))
-
-
-def _either(phrases: Iterable[str]) -> str:
-    """Any of the phrases. A `*` stands for letters; where a script has blanks, words end where they end."""
-    return "|".join(
-        re.escape(phrase)
-        if phrase[-1] > "\u2e80"
-        else rf"(?<!\w){re.escape(phrase).replace(chr(92) + '*', '[^ ]*')}(?!\w)"
-        for phrase in sorted(phrases, key=len, reverse=True)
+def _books() -> tuple[PhraseBook, ...]:
+    """One per language: a condition and the instruction that follows it are in the same one."""
+    return tuple(
+        phrase_book(Phrase(kind, text) for kind in KINDS for text in getattr(language, kind))
+        for language in read_words("standing", dict[str, _Language]).values()
     )

@@ -1,1 +1,3 @@
-"""Who runs a turn. `native` is ours: ask the provider, run its tools, ask again."""
+"""Engines run turns; `registry` has them by name. `native` calls the provider, runs the tools that the model calls, and
+calls it again.
+"""

@@ -1,13 +1,11 @@
-"""The native engine: one turn from the first request to the model's last word.
+"""The native engine: runs one turn from the first request to the model's final answer.
 
-Knows no chat and no journal: what happens goes into a `Sink`, and what the user adds meanwhile comes out of it.
+Knows no chat and no journal: it reports to a `Sink`, and takes from it what the user adds while the turn runs.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
-from typing import Protocol
 
 import anyio
 import msgspec
@@ -20,7 +18,6 @@ from ..providers.base import (
     Completion,
     Message,
     ModelRequest,
-    Provider,
     TextDelta,
     ThoughtDelta,
     TokenUsage,
@@ -28,99 +25,84 @@ from ..providers.base import (
     ToolResult,
     UserMessage,
 )
-from ..tools.toolbox import Clerk, Result, Toolbox
-from .repeats import Repeats
+from ..tools.toolbox import CallResult, Toolbox
+from .base import EngineChat, ModelCalls, Sink, TurnLimits, TurnRequest
+from .repeats import RepeatGuard
+from .results import tool_result
 
 FIRST_WAIT_S = 0.5
 """Before the first retry; each later one waits twice as long, give or take a quarter."""
 
 LONGEST_WAIT_S = 60.0
-"""Nobody sits in front of a chat for longer; a provider that wants more is told about instead."""
+"""The longest delay before a retry; a provider that asks for more fails the turn instead."""
 
 
-class Limits(msgspec.Struct, frozen=True):
-    """How far a turn may go: requests to the model, seconds, tokens in and out; None is no limit."""
+class NativeEngine:
+    """Calls the provider and runs the tools that the model calls. Each turn brings all that it needs."""
 
-    steps: int
-    seconds: float | None = None
-    tokens: int | None = None
+    async def open(self, chat: EngineChat) -> None:
+        """Prepare nothing: it has no state of its own."""
 
+    async def run(self, turn: TurnRequest, sink: Sink) -> EndReason:
+        """Call the model until it stops and the user adds nothing more, or a limit is reached."""
+        if turn.calls is None:
+            raise ValueError("the native engine calls a provider: `calls` is missing")
+        return await _run(turn, turn.calls, sink)
 
-Refit = Callable[[list[Message]], Awaitable[list[Message]]]
-
-
-class TurnRequest(msgspec.Struct, frozen=True):
-    """What a turn starts from: the first request to the model, and how many may follow."""
-
-    provider: Provider
-    first: ModelRequest
-    limits: Limits
-    tools: Toolbox
-    refit: Refit | None = None
-    """Makes what is to be sent fit, before every request but the first."""
+    async def close(self) -> None:
+        """End nothing."""
 
 
-class Sink(Protocol):
-    """Where a turn's facts go, in order; awaiting is how a slow disk slows the model down."""
-
-    async def text(self, text: str) -> None: ...
-    async def thought(self, text: str) -> None: ...
-    async def tool_started(self, call: ToolCall, title: str, kind: str) -> None: ...
-    async def tool_ended(self, call: ToolCall, result: Result) -> None: ...
-    def clerk(self, call: ToolCall) -> Clerk: ...
-    async def limit_reached(self, limit: str) -> None: ...
-    def stopped(self) -> bool: ...
-    async def step_ended(self, usage: TokenUsage) -> None: ...
-    async def retrying(self, failure: ProviderFailed, attempt: int, wait: float) -> None: ...
-    async def asking_again(self) -> None: ...
-    async def stopping(self, said: str) -> list[UserMessage]: ...
-    def take_steers(self) -> list[UserMessage]: ...
-
-
-async def run(request: TurnRequest, sink: Sink) -> EndReason:
-    """Ask the model until it ends, the user adds nothing more, or a limit is reached."""
-    messages = list(request.first.messages)
-    repeats = Repeats()
-    meter = _Meter(request.limits, anyio.current_time())
+async def _run(request: TurnRequest, calls: ModelCalls, sink: Sink) -> EndReason:
+    model_request = calls.first
+    repeats = RepeatGuard()
+    meter = _LimitMeter(request.limits, anyio.current_time())
     while True:
-        step, completion = await _ask(request, messages, sink)
+        step, completion, model_request = await _request_step(calls, model_request, sink)
         await sink.step_ended(completion.usage)
-        messages.append(AssistantMessage("".join(step.texts), step.calls, completion.verbatim))
-        messages += await _run_tools(request.tools, step.calls, sink, repeats)
+        reply = AssistantMessage("".join(step.texts), step.calls, completion.verbatim)
+        messages: list[Message] = [*model_request.messages, reply]
+        # Also after a stop for another reason than calls: every call in the history needs a result, or
+        # providers refuse the next request.
+        messages += await _run_tools(request, step.calls, sink, repeats)
         steers = sink.take_steers()
         messages += steers
         if sink.stopped():
             return "cancelled"
         if completion.stop != "tool_calls" and not steers:
-            more = await _before_the_end(completion, step, sink)
+            more = await _continuation_messages(completion, step, sink)
             if not more:
                 return completion.stop
             messages += more
-        limit = meter.reached(completion.usage)
+        limit = meter.limit_reached_by(completion.usage)
         if limit:
             await sink.limit_reached(limit)
             return "max_tokens" if limit == "tokens" else "max_steps"
-        if request.refit:
-            messages = await request.refit(messages)
+        model_request = msgspec.structs.replace(model_request, messages=messages)
+        # The tools may have returned more than the window has left.
+        if calls.fit_next_step:
+            model_request = await calls.fit_next_step(model_request)
 
 
-async def _before_the_end(completion: Completion, step: _Step, sink: Sink) -> list[UserMessage]:
-    """What keeps a model that would stop: what it is asked for, and what the user has added meanwhile."""
+async def _continuation_messages(
+    completion: Completion, step: _StepCollector, sink: Sink
+) -> list[UserMessage]:
+    """The messages that continue a turn when the model would stop: from hooks, and from the user."""
     if completion.stop != "end_turn":
         return []
-    more = await sink.stopping("".join(step.texts))
+    more = await sink.before_stop("".join(step.texts))
     return [*more, *sink.take_steers()]
 
 
-class _Meter(msgspec.Struct):
+class _LimitMeter(msgspec.Struct):
     """What a turn has used of its limits."""
 
-    limits: Limits
+    limits: TurnLimits
     started: float
     steps: int = 0
     tokens: int = 0
 
-    def reached(self, usage: TokenUsage) -> str | None:
+    def limit_reached_by(self, usage: TokenUsage) -> str | None:
         """The name of the limit that this step has reached."""
         self.steps += 1
         self.tokens += (usage.input or 0) + (usage.output or 0)
@@ -133,27 +115,35 @@ class _Meter(msgspec.Struct):
         return None
 
 
-async def _ask(request: TurnRequest, messages: list[Message], sink: Sink) -> tuple[_Step, Completion]:
-    """Ask until the model answers. What was shown cannot be taken back, so then a failure is final."""
-    asked = msgspec.structs.replace(request.first, messages=list(messages))
+async def _request_step(
+    calls: ModelCalls, model_request: ModelRequest, sink: Sink
+) -> tuple[_StepCollector, Completion, ModelRequest]:
+    """Send a request, with retries, until the model answers; also return the request that succeeded. Output that was
+    shown cannot be withdrawn, so a failure after the first token is final.
+    """
     attempt = 0
     while True:
-        step = _Step(sink)
+        step = _StepCollector(sink)
         try:
-            return step, await request.provider.stream(asked, step.take)
+            return step, await calls.provider.stream(model_request, step.take), model_request
         except ProviderFailed as failure:
+            less = await calls.reduce(model_request, failure) if calls.reduce and not step.shown else None
+            if less is not None:
+                model_request = less
+                continue
             attempt += 1
-            wait = _wait(failure, attempt, request.provider.retries)
+            # Jitter: several chats that failed together must not come back together.
+            wait = _retry_delay(failure, attempt, calls.provider.retries)
             if wait is None or step.shown:
                 raise
             await sink.retrying(failure, attempt, wait)
             await anyio.sleep(wait)
-            await sink.asking_again()
+            await sink.retry_started()
 
 
-def _wait(failure: ProviderFailed, attempt: int, retries: int) -> float | None:
-    """Seconds until the next try; None when there is none."""
-    if not failure.retryable or attempt > retries:
+def _retry_delay(failure: ProviderFailed, attempt: int, retries: int) -> float | None:
+    """Seconds until the next attempt; None when there is none."""
+    if not failure.retryable or failure.is_final or attempt > retries:
         return None
     if failure.retry_after_ms is not None:
         wait = failure.retry_after_ms / 1000
@@ -162,56 +152,69 @@ def _wait(failure: ProviderFailed, attempt: int, retries: int) -> float | None:
     return wait if wait <= LONGEST_WAIT_S else None
 
 
-async def _run_tools(tools: Toolbox, calls: list[ToolCall], sink: Sink, repeats: Repeats) -> list[ToolResult]:
-    """Run the calls of one step: those that only look side by side, the others alone. The results are in order."""
-    results: dict[str, Result] = {}
+async def _run_tools(
+    request: TurnRequest, calls: list[ToolCall], sink: Sink, repeats: RepeatGuard
+) -> list[ToolResult]:
+    """Run the calls of one step: those that only read concurrently, the others alone. The results are in order."""
+    tools = request.tools
+    results: dict[str, CallResult] = {}
     for group in _groups(tools, calls):
         for call in group:
-            tool = tools.find(call.name)
-            title, kind = (tool.title(call.input), tool.kind) if tool else (call.name, "other")
-            await sink.tool_started(call, title, kind)
-        results |= await _run_group(tools, group, sink, repeats)
+            # All of a group are announced before any runs, in the model's order: the app shows them in that
+            # order.
+            await sink.tool_started(call, *tools.title_and_kind(call))
+        results |= await _run_group(request, group, sink, repeats)
         if sink.stopped():
             break
-    return [_told(call, results[call.id]) for call in calls if call.id in results]
+    return [_to_tool_result(request.secret, call, results[call.id]) for call in calls if call.id in results]
 
 
-def _told(call: ToolCall, result: Result) -> ToolResult:
+def _to_tool_result(secret: str, call: ToolCall, result: CallResult) -> ToolResult:
     outcome = result.outcome
-    return ToolResult(call.id, outcome.text, outcome.failed or outcome.denied, result.source)
+    return tool_result(
+        secret,
+        call.id,
+        call.name,
+        outcome.text,
+        failed=outcome.failed,
+        denied=outcome.denied,
+        source=result.source,
+        content=result.content,
+    )
 
 
 def _groups(tools: Toolbox, calls: list[ToolCall]) -> list[list[ToolCall]]:
-    """The calls in order, those that may run side by side together."""
+    """Group the calls, in order: calls that may run concurrently are in one group."""
     groups: list[list[ToolCall]] = []
     joins = False
     for call in calls:
         tool = tools.find(call.name)
-        alone = tool is not None and tool.alone
-        if joins and not alone:
+        runs_alone = tool is not None and tool.runs_alone
+        if joins and not runs_alone:
             groups[-1].append(call)
         else:
             groups.append([call])
-        joins = not alone
+        joins = not runs_alone
     return groups
 
 
 async def _run_group(
-    tools: Toolbox, calls: list[ToolCall], sink: Sink, repeats: Repeats
-) -> dict[str, Result]:
-    results: dict[str, Result] = {}
+    request: TurnRequest, calls: list[ToolCall], sink: Sink, repeats: RepeatGuard
+) -> dict[str, CallResult]:
+    results: dict[str, CallResult] = {}
     failures: list[Failure] = []
 
     async def run(call: ToolCall) -> None:
-        result = repeats.refusal(call) or await tools.run(call, sink.clerk(call))
+        result = repeats.refusal(call) or await request.run_tool(call)
         results[call.id] = result
-        tool = tools.find(call.name)
+        tool = request.tools.find(call.name)
         repeats.note(
             call, result.outcome, changes=tool is not None and tool.kind in ("edit", "delete", "move")
         )
         try:
             await sink.tool_ended(call, result)
         except Failure as failure:
+            # Collected, not raised: raising would cancel the concurrent calls, whose edits may be half written.
             failures.append(failure)
 
     async with anyio.create_task_group() as tasks:
@@ -222,8 +225,8 @@ async def _run_group(
     return results
 
 
-class _Step(msgspec.Struct):
-    """What one request to the model brought."""
+class _StepCollector(msgspec.Struct):
+    """What one request to the model returned."""
 
     sink: Sink
     texts: list[str] = []
@@ -233,6 +236,8 @@ class _Step(msgspec.Struct):
     async def take(self, chunk: Chunk) -> None:
         match chunk:
             case TextDelta(text):
+                # Set before the sink is awaited: a failure while the text is stored must not lead to a second
+                # attempt.
                 self.shown = True
                 self.texts.append(text)
                 await self.sink.text(text)

@@ -1,4 +1,4 @@
-"""What is kept out of the window and found again, by its words."""
+"""The index: stores text that is not in the context window, and searches it by words."""
 
 from .index import Index
 from .preview import preview

@@ -1,7 +1,8 @@
-"""Where a text is divided so that its parts can be found: on natural borders, never inside a code point. Pure.
+"""Divides a text into searchable chunks at natural borders, never inside a code point. Pure.
 
-Code is divided by definition and Markdown by heading, with the names above as the title; JSON by key path; the output
-of commands by the lines that head a section or a failure; everything else between paragraphs, and between lines.
+Code is divided by definition and Markdown by heading, with the enclosing names as the title; JSON by key
+path; command output by lines that start a section or a failure; everything else between paragraphs, and
+between lines.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from .json_paths import Border, json_sections
 
 CHUNK_BYTES = 4 * 1024
 
-TITLE = 160
-"""Code points of a title: more is a line of text."""
+MAX_TITLE = 160
+"""Code points of a title: a longer one is a line of text."""
 
 MAX_OUTLINED = 2 * 1024 * 1024
-"""Code points of a text whose definitions are looked for; a larger one is data."""
+"""Code points of a text whose definitions are searched; a longer one is data."""
 
 SMALL = 256
-"""Code points: a failure heads a chunk of its own only when that much stands before it."""
+"""Code points: a failure starts a chunk of its own only when that much precedes it."""
 
-BETWEEN = " › "
+BREADCRUMB_SEPARATOR = " › "
 
-# Lines that head a section: a group for each depth. What follows belongs to it, up to the next that is not deeper.
+# Lines that start a section, with a group per depth. A section extends to the next line that is not deeper.
 _HEAD = re.compile(
     r"\n(?:(?P<top>commit [0-9a-f]{7,64}\b.*|={3,} .+ ={3,}|##\[(?:group|section)\].*|==> .+ <==)"
     r"|(?P<part>diff --git .*|[-_]{3,} .+ [-_]{3,})"
@@ -42,11 +43,13 @@ _HEADING = re.compile(r"(?m)^#{2,6} \S")
 def chunks(
     text: str, *, kind: SourceKind = "text", path: str | None = None, max_bytes: int = CHUNK_BYTES
 ) -> Iterator[Chunk]:
-    """The whole text in order, in chunks of at most so many bytes of UTF-8."""
+    """Return the whole text in order, in chunks of at most `max_bytes` bytes of UTF-8."""
     borders = _borders(text, kind, path, max_bytes)
     line = 1
     for border, after in pairwise([*borders, Border(len(text), "")]):
-        for start, end in _divided(text, border.start, after.start, max_bytes, headed=bool(border.title)):
+        for start, end in _divide_section(
+            text, border.start, after.start, max_bytes, headed=bool(border.title)
+        ):
             newlines = text.count("\n", start, end)
             ended = end > start and text[end - 1] == "\n"
             yield Chunk(start, end, (line, line + newlines - ended), border.title)
@@ -54,11 +57,11 @@ def chunks(
 
 
 def _borders(text: str, kind: SourceKind, path: str | None, max_bytes: int) -> list[Border]:
-    """Where sections begin, the first at the beginning of the text."""
+    """Return where sections begin, the first at the beginning of the text."""
     found = (
         json_sections(text, max_bytes)
-        or _defined(text, path or ("page.md" if _is_markdown(text, kind) else ""))
-        or _headed(text)
+        or _definition_borders(text, path or ("page.md" if _is_markdown(text, kind) else ""))
+        or _output_borders(text)
     )
     if not found or found[0].start > 0:
         found.insert(0, Border(0, ""))
@@ -69,9 +72,9 @@ def _is_markdown(text: str, kind: SourceKind) -> bool:
     return kind == "page" or (kind != "file" and len(_HEADING.findall(text, 0, 20_000)) >= 3)
 
 
-def _defined(text: str, path: str) -> list[Border]:
-    """The borders of definitions or headings, where the language is known; behind the end of one, the one around it
-    goes on."""
+def _definition_borders(text: str, path: str) -> list[Border]:
+    """Return the borders of definitions or headings, if the language is known; after the end of one, the
+    enclosing one continues."""
     if not path or language_of(path) is None or len(text) > MAX_OUTLINED:
         return []
     lines = text.split("\n")
@@ -87,7 +90,7 @@ def _defined(text: str, path: str) -> list[Border]:
     for at, one in enumerate(definitions):
         made[starts[one.first]] = titles[at]
     ordered = [*sorted(made), len(text)]
-    # Blank lines behind a definition stay with it.
+    # Blank lines after a definition stay with it.
     return [Border(start, made[start]) for start, end in pairwise(ordered) if text[start:end].strip()]
 
 
@@ -96,11 +99,11 @@ def _breadcrumb(definitions: Sequence[Definition], at: int) -> str:
     while at >= 0:
         names.append(definitions[at].name)
         at = definitions[at].parent
-    return BETWEEN.join(reversed(names))[:TITLE]
+    return BREADCRUMB_SEPARATOR.join(reversed(names))[:MAX_TITLE]
 
 
-def _headed(text: str) -> list[Border]:
-    """The borders of sections in the output of a command."""
+def _output_borders(text: str) -> list[Border]:
+    """Return the borders of sections in the output of a command."""
     borders: list[Border] = []
     above: list[tuple[int, str]] = []
     begun = _HEAD.match("\n" + text[:1000])
@@ -111,13 +114,15 @@ def _headed(text: str) -> list[Border]:
         if depth == 2 and start - (borders[-1].start if borders else 0) < SMALL:
             continue
         above = [entry for entry in above if entry[0] < depth] + [(depth, found[0].strip("\n\r=_- "))]
-        borders.append(Border(start, BETWEEN.join(name for _, name in above)[:TITLE]))
+        borders.append(Border(start, BREADCRUMB_SEPARATOR.join(name for _, name in above)[:MAX_TITLE]))
     return borders
 
 
-def _divided(text: str, start: int, end: int, max_bytes: int, *, headed: bool) -> Iterator[tuple[int, int]]:
-    """A section with a title stays whole when it is small enough; the rest is divided into about half of what may
-    be."""
+def _divide_section(
+    text: str, start: int, end: int, max_bytes: int, *, headed: bool
+) -> Iterator[tuple[int, int]]:
+    """Divide a section: one with a title stays whole if it is small enough; others are divided at about half
+    the limit."""
     soft = max_bytes // 2
     while start < end:
         most = max_bytes if headed else soft
@@ -138,8 +143,8 @@ def _fits(text: str, start: int, end: int, max_bytes: int) -> bool:
 
 
 def _cut(text: str, start: int, soft: int, end: int) -> int:
-    """Where the chunk that begins at `start` ends: behind a paragraph, before a line that is not indented, behind a
-    line, between words; and only in a text without any of these, anywhere."""
+    """Return where the chunk that begins at `start` ends: after a paragraph, before an unindented line, after
+    a line, between words; anywhere only in a text without these."""
     low, high = start + soft // 2, min(start + soft, end)
     for sign, tries in (("\n\n", 4), ("\n", 24)):
         at = high

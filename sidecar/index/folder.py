@@ -1,34 +1,48 @@
-"""Which files of a folder are kept: what .gitignore does not hide, within bounds. Reads no file's text."""
+"""Selects the files of a folder to index: those that .gitignore does not exclude, within bounds. Reads no
+file's text."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from ..model.failures import Refused
 from ..workspace.ignore import Ignore
 from ..workspace.paths import Workspace
 
 MAX_FILE = 4 * 1024 * 1024
-"""Bytes: a longer file is data, and a search of its words would drown the others."""
+"""Bytes: a longer file is data, and its words would dominate searches."""
 
 MAX_FILES = 5000
-"""Of one call: some seconds of work. A larger project is added folder by folder."""
+"""Per call: some seconds of work. A larger project is added folder by folder."""
 
 
-def found_files(workspace: Workspace, path: str) -> tuple[list[str], list[tuple[str, str]]]:
-    """The files to keep, and those that are left out with the reason; a file that is named is taken as it is."""
+ReadFilter = Callable[[str], str | None]
+"""Returns why a file is not indexed; None when it is."""
+
+
+def find_files(
+    workspace: Workspace, path: str, left_out: ReadFilter | None = None
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return the files to index, and the excluded ones with the reason; .gitignore does not apply to a file
+    named by the caller."""
     try:
         place = workspace.resolve(path)
         ignore = Ignore(workspace, path)
         found: list[str] = []
         for folder, entries in workspace.walk(path):
-            entries[:] = ignore.kept(folder, entries)
+            entries[:] = ignore.without_ignored(folder, entries)
             found += [folder_path(folder.shown, entry.name) for entry in entries if entry.kind == "file"]
     except Refused as refused:
         if refused.reason != "kind":
             raise
-        return [place.shown], []
+        found = [place.shown]
+    reasons = {name: left_out(name) for name in found} if left_out else {}
+    skipped = [(name, reason) for name, reason in reasons.items() if reason]
+    found = [name for name in found if not reasons.get(name)]
     left = len(found) - MAX_FILES
-    skipped = [(path, f"{left} more files: {MAX_FILES} are kept at once, add folders one by one")]
-    return found[:MAX_FILES], skipped if left > 0 else []
+    if left > 0:
+        skipped.append((path, f"{left} more files: {MAX_FILES} are indexed per call, add folders one by one"))
+    return found[:MAX_FILES], skipped
 
 
 def folder_path(folder: str, name: str) -> str:

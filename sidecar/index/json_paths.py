@@ -1,6 +1,7 @@
-"""Where JSON can be divided: between the members of what is too large to stay whole, each under its key path. Pure.
+"""Finds where JSON can be divided: between the members of what is too large to stay whole, each under its key
+path. Pure.
 
-Reads any text that begins like JSON, also one that is cut off or has an error in it: what was understood counts.
+Reads any text that begins like JSON, even a truncated or invalid one: what could be parsed counts.
 """
 
 from __future__ import annotations
@@ -10,58 +11,59 @@ import re
 import msgspec
 
 MAX_READ = 4 * 1024 * 1024
-"""Code points that are read for their structure; what is behind them is divided like any text."""
+"""Code points whose structure is read; the rest is divided like any text."""
 
 MAX_DEPTH = 200
-GROUP = 1024
+MIN_GROUP = 1024
 """Code points of small members that stay together."""
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]')
 
 
-class _Box:
-    """An object or an array: where it ends, where its members begin, and what they are called. Numbers and the like are
-    no members of an array: nobody looks for them by their place."""
+class _Container:
+    """An object or an array: where it ends, where its members begin, and their names. Scalars are not members
+    of an array: nobody searches for them by index."""
 
     __slots__ = ("end", "is_object", "members")
 
     def __init__(self, start: int, is_object: bool) -> None:
         self.end = start
         self.is_object = is_object
-        self.members: list[tuple[int, str, _Box | None]] = []
+        self.members: list[tuple[int, str, _Container | None]] = []
 
 
 class Border(msgspec.Struct, frozen=True):
-    """A place where a chunk begins, and the path of what it begins with."""
+    """A position where a chunk begins, and the path of what it begins with."""
 
     start: int
     title: str
 
 
 def json_sections(text: str, whole: int) -> list[Border]:
-    """Borders between members of whatever has more than `whole` code points; none when it does not look like JSON."""
+    """Return borders between members of whatever has more than `whole` code points; none when it does not
+    look like JSON."""
     begun = text[:200].lstrip()
     if not begun.startswith(("{", "[")):
         return []
     root = _Reader().read(text)
     borders: list[Border] = []
-    # What ends long before the text does is the first of many, as in a log of one object a line.
+    # A value that ends long before the text is the first of many, as in a log with one object per line.
     if root is not None and root.end > min(len(text), MAX_READ) // 2:
         _divide(root, "", whole, borders)
     return borders
 
 
 class _Reader:
-    """Reads tokens into boxes. `_string` is the last text, which is a key when a colon follows."""
+    """Reads tokens into containers. `_string` is the last string, which is a key when a colon follows."""
 
     def __init__(self) -> None:
-        self.root: _Box | None = None
-        self._open: list[_Box] = []
+        self.root: _Container | None = None
+        self._open: list[_Container] = []
         self._string: tuple[int, str] | None = None
         self._awaits_member = False
 
-    def read(self, text: str) -> _Box | None:
-        """The outermost object or array, as far as it goes."""
+    def read(self, text: str) -> _Container | None:
+        """Return the outermost object or array, as far as it could be read."""
         for token in _TOKEN.finditer(text, 0, MAX_READ):
             sign = token[0]
             if sign[0] == '"':
@@ -90,7 +92,7 @@ class _Reader:
         self._awaits_member = False
 
     def _begin(self, start: int, is_object: bool) -> None:
-        box = _Box(start, is_object)
+        box = _Container(start, is_object)
         if self.root is None:
             self.root = box
         elif self._open[-1].is_object and self._open[-1].members:
@@ -106,19 +108,19 @@ class _Reader:
         self._awaits_member, self._string = False, None
 
 
-def _divide(box: _Box, path: str, whole: int, borders: list[Border]) -> None:
+def _divide(box: _Container, path: str, whole: int, borders: list[Border]) -> None:
     waiting = [(box, path)]
     while waiting:
         box, path = waiting.pop()
         ends = [*(start for start, _, _ in box.members[1:]), box.end]
-        size = GROUP + 1
+        size = MIN_GROUP + 1
         for number, ((start, name, inner), end) in enumerate(zip(box.members, ends, strict=False)):
             here = f"{path}.{name}" if box.is_object else f"{path}[{number}]"
             large = inner is not None and end - start > whole
-            if large or size + end - start > GROUP:
+            if large or size + end - start > MIN_GROUP:
                 borders.append(Border(start, here.removeprefix(".")))
                 size = 0
-            size = GROUP + 1 if large else size + end - start
+            size = MIN_GROUP + 1 if large else size + end - start
             if large and inner is not None:
                 waiting.append((inner, here))
     borders.sort(key=lambda border: border.start)

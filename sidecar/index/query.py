@@ -1,9 +1,8 @@
-"""What a query means: `"phrases"`, AND, OR, NOT or -word, prefix*; everything else is plain words. Pure.
+"""Parses a query: `"phrases"`, AND, OR, NOT or -word, prefix*; everything else is plain words. Pure.
 
-A query without AND or OR is ranked: a place that holds more of its words, and rarer ones, comes first. With AND or OR
-it is exact: a place must hold every word of one of the alternatives. Phrases must be there and excluded words must
-not, in both. No syntax of the index comes from a user: what it is asked consists of quoted tokens of letters and
-digits.
+A query without AND or OR is ranked: text with more of its words, and rarer ones, comes first. With AND or OR
+it is exact: text must contain every word of one of the alternatives. In both, phrases must occur and excluded
+words must not. No FTS syntax comes from a user: the index gets quoted tokens of letters and digits.
 """
 
 from __future__ import annotations
@@ -13,21 +12,22 @@ import re
 
 import msgspec
 
-from ..context.retrieval.lists import lists
-from ..model.index import Plan, Term
-from .stems import WORD, folded
+from ..context.retrieval.lists import word_lists
+from ..model.index import QueryPlan, Term
+from ..text.folding import remove_accents
+from ..text.stems import WORD
 
-READ = 8_000
-"""Code points of a query that are read. What is pasted beyond that is not what is asked."""
+MAX_CHARACTERS_READ = 8_000
+"""Code points of a query that are read. Text pasted beyond that is not part of the question."""
 
 MAX_TERMS = 24
-"""Words that are looked up, those that say something first: each costs a query."""
+"""Words that are looked up, significant ones first: each costs a query."""
 
 STOP_WEIGHT = 0.2
-"""Of a word that says nothing of a subject; where a log has it, it still tells one line from another."""
+"""The weight of a stop word; in a log it still distinguishes one line from another."""
 
 PART_WEIGHT = 0.6
-"""Of other words that hold the one that was asked for."""
+"""The weight of other words that contain the wanted one."""
 
 _ITEM = re.compile(r'(?P<bar>(?<!\S)-(?=["\w])(?!\d))?(?:"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+))')
 _DENSE = re.compile(
@@ -35,18 +35,18 @@ _DENSE = re.compile(
 )
 _HANGUL = re.compile("[\uac00-\ud7af]")
 _CODE = re.compile(r"(?=[^\W_]*\d)(?=[^\W_]*[^\W\d_])[^\W_]{6,}")
-"""Letters and digits mixed, as in a hash: people write its first letters."""
+"""Letters and digits mixed, as in a hash: people write its first characters."""
 
 
-class Word(msgspec.Struct, frozen=True):
-    """One token that is looked for."""
+class QueryWord(msgspec.Struct, frozen=True):
+    """One token of a query."""
 
     text: str
     prefix: bool = False
 
     @property
     def dense(self) -> bool:
-        """Of a script without blanks, where a token is a character or two."""
+        """Whether the script has no spaces, so that a token is a character or two."""
         return _DENSE.fullmatch(self.text) is not None
 
     @property
@@ -56,23 +56,23 @@ class Word(msgspec.Struct, frozen=True):
         return f'"{self.text}"*' if self.prefix else f'"{self.text}"'
 
 
-Phrase = tuple[Word, ...]
+Phrase = tuple[QueryWord, ...]
 
 
-class Parsed(msgspec.Struct, frozen=True):
+class ParsedQuery(msgspec.Struct, frozen=True):
     """`alternatives` are what an exact query accepts, each a list of phrases (a word is a phrase of one)."""
 
-    words: tuple[Word, ...] = ()
+    words: tuple[QueryWord, ...] = ()
     phrases: tuple[Phrase, ...] = ()
     alternatives: tuple[tuple[Phrase, ...], ...] = ()
     barred: tuple[Phrase, ...] = ()
 
 
-def parse(text: str) -> Parsed:
-    """Never fails: what makes no sense as syntax counts as words."""
-    items = list(_items(text[:READ]))
+def parse_query(text: str) -> ParsedQuery:
+    """Parse a query. Never fails: invalid syntax counts as words."""
+    items = list(_items(text[:MAX_CHARACTERS_READ]))
     wanted = [phrase for kind, phrase in items if kind in ("word", "phrase")]
-    if not wanted:  # only exclusions: then they are what is meant
+    if not wanted:  # only exclusions: then they are what is searched
         wanted = [phrase for kind, phrase in items if kind == "barred"]
         items = [("word", phrase) for phrase in wanted]
     exact = any(kind in ("AND", "OR") for kind, _ in items)
@@ -82,7 +82,7 @@ def parse(text: str) -> Parsed:
             alternatives.append([])
         elif kind in ("word", "phrase"):
             alternatives[-1].append(phrase)
-    return Parsed(
+    return ParsedQuery(
         tuple(dict.fromkeys(word for phrase in wanted for word in phrase)),
         tuple(phrase for kind, phrase in items if kind == "phrase") if not exact else (),
         tuple(tuple(phrases) for phrases in alternatives if phrases) if exact else (),
@@ -90,15 +90,17 @@ def parse(text: str) -> Parsed:
     )
 
 
-def plan(parsed: Parsed, spelled: dict[str, tuple[str, ...]] | None = None) -> Plan:
-    """What the index is asked; `spelled` has other words for those that it does not have."""
+def plan_query(parsed: ParsedQuery, spelled: dict[str, tuple[str, ...]] | None = None) -> QueryPlan:
+    """Return the plan for the index; `spelled` has replacements for words that it does not contain."""
     chosen = sorted(parsed.words, key=lambda word: is_stop(word.text))[:MAX_TERMS]
     if parsed.alternatives:
-        needed = " OR ".join(f"({_all(phrases)})" for phrases in parsed.alternatives)
+        needed = " OR ".join(f"({_match_all(phrases)})" for phrases in parsed.alternatives)
     else:
-        needed = _all(parsed.phrases)
+        needed = _match_all(parsed.phrases)
     barred = " OR ".join(phrase[0].match for phrase in parsed.barred if len(phrase) == 1)
-    return Plan(tuple(_term(word, (spelled or {}).get(word.text, ())) for word in chosen), needed, barred)
+    return QueryPlan(
+        tuple(_term(word, (spelled or {}).get(word.text, ())) for word in chosen), needed, barred
+    )
 
 
 def is_stop(word: str) -> bool:
@@ -106,7 +108,7 @@ def is_stop(word: str) -> bool:
 
 
 def _items(text: str) -> list[tuple[str, Phrase]]:
-    """The parts of a query by kind: word, phrase, barred, AND, OR."""
+    """Return the parts of a query by kind: word, phrase, barred, AND, OR."""
     found: list[tuple[str, Phrase]] = []
     bar_next = False
     for item in _ITEM.finditer(text):
@@ -135,35 +137,35 @@ def _items(text: str) -> list[tuple[str, Phrase]]:
 
 
 def _tokens(text: str) -> Phrase:
-    """The tokens of a word or a phrase; a star behind it makes the last one a prefix."""
-    tokens: list[Word] = []
-    for token in WORD.findall(folded(text)):
+    """Return the tokens of a word or a phrase; a star after it makes the last one a prefix."""
+    tokens: list[QueryWord] = []
+    for token in WORD.findall(remove_accents(text)):
         at = 0
         for run in _DENSE.finditer(token):
             tokens += _plain(token[at : run.start()])
-            tokens += [Word(pair) for pair in _pairs(run[0])]
+            tokens += [QueryWord(pair) for pair in _pairs(run[0])]
             at = run.end()
         tokens += _plain(token[at:])
     if tokens and text.endswith("*") and not tokens[-1].dense:
-        tokens[-1] = Word(tokens[-1].text, True)
+        tokens[-1] = QueryWord(tokens[-1].text, True)
     return tuple(tokens)
 
 
-def _plain(token: str) -> list[Word]:
+def _plain(token: str) -> list[QueryWord]:
     if not token:
         return []
-    return [Word(token, bool(_HANGUL.search(token) or _CODE.fullmatch(token)))]
+    return [QueryWord(token, bool(_HANGUL.search(token) or _CODE.fullmatch(token)))]
 
 
 def _pairs(run: str) -> list[str]:
     return [run[at : at + 2] for at in range(len(run) - 1)] or [run]
 
 
-def _all(phrases: tuple[Phrase, ...]) -> str:
+def _match_all(phrases: tuple[Phrase, ...]) -> str:
     return " AND ".join(word.match for phrase in phrases for word in phrase)
 
 
-def _term(word: Word, others: tuple[str, ...]) -> Term:
+def _term(word: QueryWord, others: tuple[str, ...]) -> Term:
     weight = STOP_WEIGHT if is_stop(word.text) else 1.0
     if others:
         match = " OR ".join(f'"{other}"' for other in others)
@@ -173,4 +175,4 @@ def _term(word: Word, others: tuple[str, ...]) -> Term:
 
 @functools.cache
 def _stop_words() -> frozenset[str]:
-    return frozenset(folded(word) for words in lists().stop.values() for word in words)
+    return frozenset(remove_accents(word) for words in word_lists().stop.values() for word in words)

@@ -1,8 +1,8 @@
-"""Which of the candidates of a search come first. Pure.
+"""Ranks the candidates of a search. Pure.
 
-Two rankings by BM25, with the texts in hand: one of single lines, one of whole chunks with their titles. Lines win on
-logs, chunks on records of many lines; reciprocal rank fusion takes what is good in either. What stands close
-together, what is newer and what is of the same chat come a little before its equals.
+Two rankings by BM25 over the texts: one of single lines, one of whole chunks with their titles. Lines work
+better for logs, chunks for records of many lines; reciprocal rank fusion combines both. Matches that are
+close together, newer or of the same chat come slightly before their equals.
 """
 
 from __future__ import annotations
@@ -16,43 +16,44 @@ from itertools import accumulate, pairwise
 
 import msgspec
 
-from ..model.index import Candidate, Plan, Pool, Source, Term
-from .query import Parsed, Phrase
-from .stems import WORD, folded, stem
+from ..model.index import ChunkCandidate, ChunkPool, QueryPlan, Source, Term
+from ..system.clock import DAY_MS
+from ..text.folding import remove_accents
+from ..text.stems import WORD, stem
+from .query import ParsedQuery, Phrase
 
-K = 60
-"""Of reciprocal rank fusion: how little the first places differ."""
+FUSION_K = 60
+"""Of reciprocal rank fusion: how little the first ranks differ."""
 
 CHUNK_SHARE = 0.7
-"""What a place among the chunks counts, beside one among the lines."""
+"""The weight of a rank among the chunks, relative to one among the lines."""
 
 EXACT = 4
-"""Segments of a chunk whose words are compared by their stems; of the others it is enough to know how they begin."""
+"""Segments of a chunk whose words are compared by their stems; for the others a common prefix is enough."""
 
 STEPS = 40
-"""Scores are told apart by this part of the best one."""
+"""Scores are distinguished in steps of this fraction of the best one."""
 
 TITLE = 3
 """How often a word of a title counts as one of the text."""
 
 LINE_SATURATION, CHUNK_SATURATION, LENGTH = 1.2, 0.4, 0.4
-"""BM25's k1 and b. A long line is not much less to the point; and what a chunk of a log says over and over again is no
-better for it."""
+"""BM25's k1 and b. A long line is hardly less relevant; and repetition does not make a chunk of a log more
+relevant."""
 
 NEAR = 0.25
-"""How much more a line is worth that has the words in the query's order, side by side; or a chunk with all of them in
+"""The bonus of a line with the words side by side in the query's order, or of a chunk with all of them within
 three lines."""
 
 VARIED = 12
 SAME = 0.15
 ALIKE = 0.6
-"""Of the first so many places, one that says the same as two others loses that share of its score, nine places or so.
-The same is said where this part of the words is."""
+"""Among the first results, one that says the same as two others loses that share of its score, about nine
+ranks. Two say the same when they share this fraction of their words."""
 
 RECENT = 0.01
-DAY_MS = 24 * 60 * 60 * 1000
 SAME_CHAT = 0.04
-"""Shares of a fused score: a place at the head is worth 0.016 of it more than the next."""
+"""Shares of a fused score: a rank at the top is worth 0.016 of it more than the next."""
 
 
 WHOLE_LINE = 600
@@ -63,10 +64,10 @@ SEGMENT = 400
 _LETTERS = re.compile(r"[^\W\d_]+")
 
 
-class Place(msgspec.Struct, frozen=True):
-    """A chunk that is worth showing: its segments, and which of them hold something, with what they are worth."""
+class RankedChunk(msgspec.Struct, frozen=True):
+    """A chunk that is worth showing: its segments, and the scores of those that match."""
 
-    candidate: Candidate
+    candidate: ChunkCandidate
     source: Source
     segments: Sequence[Segment]
     values: dict[int, float]
@@ -81,7 +82,8 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 def segments(text: str) -> list[Segment]:
-    """The lines of a chunk; those that are too long to be shown whole in parts, between words where there are any."""
+    """Return the lines of a chunk; those too long to be shown whole in parts, divided between words if
+    possible."""
     made: list[Segment] = []
     for number, line in enumerate(text.removesuffix("\n").split("\n")):
         while len(line) > WHOLE_LINE:
@@ -92,36 +94,39 @@ def segments(text: str) -> list[Segment]:
     return made
 
 
-def ranked(
-    pool: Pool, plan: Plan, parsed: Parsed, *, chat: int | None = None, recent: bool = False
-) -> list[Place]:
-    """The candidates that keep to what the query demands, best first; or newest first."""
+def rank_chunks(
+    pool: ChunkPool, plan: QueryPlan, parsed: ParsedQuery, *, chat: int | None = None, recent: bool = False
+) -> list[RankedChunk]:
+    """Return the candidates that satisfy the query, best first; or newest first."""
     matcher = Matcher(plan.terms)
     worth = [
         term.weight * math.log(1 + (max(pool.total - often, 0) + 0.5) / (often + 0.5)) if often else 0.0
         for term, often in zip(plan.terms, pool.frequency, strict=True)
     ]
     read = [
-        _Read(candidate, matcher, worth) for candidate in pool.candidates if keeps_to(parsed, candidate.text)
+        _ScoredCandidate(candidate, matcher, worth)
+        for candidate in pool.candidates
+        if satisfies(parsed, candidate.text)
     ]
     read = [one for one in read if one.values]
     if not read:
         return []
+    # Averages of the candidates, not of the index: they are what is compared.
     average = sum(one.length for one in read) / sum(len(one.segments) for one in read)
     spread = sum(one.length for one in read) / len(read)
     for one in read:
         one.weigh(average, spread)
-    fused = _fused(read)
+    fused = _fuse_ranks(read)
     newest = max(source.ts for source in pool.sources.values())
     places = []
     for one, score in zip(read, fused, strict=True):
         source = pool.sources[one.candidate.source]
         score *= 1 + RECENT * 0.5 ** ((newest - source.ts) / DAY_MS)
         score *= 1 + SAME_CHAT * (chat is not None and source.chat == chat)
-        places.append(Place(one.candidate, source, one.segments, one.values, score))
+        places.append(RankedChunk(one.candidate, source, one.segments, one.values, score))
     if recent:
-        return sorted(places, key=lambda place: place.candidate.id, reverse=True)
-    return _varied(sorted(places, key=lambda place: place.score, reverse=True))
+        return sorted(places, key=lambda place: (place.source.ts, place.candidate.id), reverse=True)
+    return _diversify(sorted(places, key=lambda place: place.score, reverse=True))
 
 
 class Matcher:
@@ -139,15 +144,15 @@ class Matcher:
                     continue
                 root = stem(word)
                 self._stems.setdefault(root, at)
-                beginnings.add(re.escape(_common(word, root)))
+                beginnings.add(re.escape(_common_prefix(word, root)))
                 if term.prefix:
                     self._prefixes.append((root, at))
-        self._rough = [[_common(word, stem(word)) for word in term.words] for term in terms]
+        self._rough = [[_common_prefix(word, stem(word)) for word in term.words] for term in terms]
         joined = "|".join(sorted(beginnings, key=len, reverse=True))
         self._pattern = re.compile(rf"(?<![^\W_])(?:{joined})[^\W_]*") if beginnings else None
 
     def rough(self, lines: Sequence[str]) -> dict[int, list[int]]:
-        """Which terms there seem to be in which lines: fast, and never too few; the lines are folded."""
+        """Return which terms may be in which lines: fast, and never too few; the lines are folded."""
         text = "\n".join(lines)
         starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
         terms: dict[int, list[int]] = {}
@@ -157,11 +162,12 @@ class Matcher:
                 while at >= 0:
                     line = bisect_right(starts, at) - 1
                     terms.setdefault(line, []).append(term)
+                    # On to the next line: a second hit in the same one says nothing new.
                     at = text.find(beginning, starts[line + 1])
         return terms
 
     def found(self, text: str) -> list[int]:
-        """Which terms there are, in the order of the text; `text` is folded."""
+        """Return which terms occur, in the order of the text; `text` is folded."""
         terms: list[int] = []
         for match in self._pattern.finditer(text) if self._pattern else ():
             word = match[0]
@@ -174,13 +180,13 @@ class Matcher:
         return terms
 
 
-def keeps_to(parsed: Parsed, text: str) -> bool:
-    """Whether a chunk has what the query demands; single words were seen to by the index."""
+def satisfies(parsed: ParsedQuery, text: str) -> bool:
+    """Return whether a chunk satisfies the query; the index has already checked single words."""
     demanded = any(len(phrase) > 1 for phrases in parsed.alternatives for phrase in phrases)
     if not (parsed.phrases or demanded or any(len(phrase) > 1 for phrase in parsed.barred)):
         return True
-    words = [stem(word) for word in WORD.findall(folded(text))]
-    plain = folded(text)
+    words = [stem(word) for word in WORD.findall(remove_accents(text))]
+    plain = remove_accents(text)
     if any(len(phrase) > 1 and _has(phrase, words, plain) for phrase in parsed.barred):
         return False
     if parsed.alternatives:
@@ -189,7 +195,7 @@ def keeps_to(parsed: Parsed, text: str) -> bool:
 
 
 def _has(phrase: Phrase, words: Sequence[str], plain: str) -> bool:
-    """Whether the words stand there one after the other."""
+    """Return whether the words occur one after the other."""
     if any(word.dense for word in phrase):
         return all(word.text in plain for word in phrase)
     wanted = [stem(word.text) for word in phrase]
@@ -203,19 +209,20 @@ def _has(phrase: Phrase, words: Sequence[str], plain: str) -> bool:
     return any(list(words[at : at + len(wanted)]) == wanted for at in range(len(words) - len(wanted) + 1))
 
 
-class _Read:
-    """A candidate with its terms, segment by segment: those of the best are read exactly, those of the others
-    roughly."""
+class _ScoredCandidate:
+    """A candidate with its terms per segment: exact for the best segments, approximate for the others."""
 
-    def __init__(self, candidate: Candidate, matcher: Matcher, worth: Sequence[float]) -> None:
+    def __init__(self, candidate: ChunkCandidate, matcher: Matcher, worth: Sequence[float]) -> None:
         self.candidate = candidate
         self._matcher = matcher
         self._worth = worth
         self.segments = segments(candidate.text)
-        plain = [folded(segment.text) for segment in self.segments]
+        plain = [remove_accents(segment.text) for segment in self.segments]
         self._terms = matcher.rough(plain)
         rough = {at: sum([worth[term] for term in terms]) for at, terms in self._terms.items()}
-        self._title = matcher.found(folded(candidate.chunk.title)) if candidate.chunk.title else []
+        self._title = matcher.found(remove_accents(candidate.chunk.title)) if candidate.chunk.title else []
+        # Stemming every word of every line would take ten times as long; a line outside of the best few does
+        # not decide.
         best = sorted(rough, key=rough.__getitem__, reverse=True)[:EXACT]
         for at in best:
             self._terms[at] = matcher.found(plain[at])
@@ -228,7 +235,7 @@ class _Read:
             terms = self._terms.get(at, [])
             share = len(self.segments[at].text) / max(1.0, average_line)
             score = self._bm25(Counter(terms), share, LINE_SATURATION)
-            self.values[at] = score * (1 + NEAR * _side_by_side(terms))
+            self.values[at] = score * (1 + NEAR * _adjacency(terms))
         self.by_line = max(self.values.values())
         counts = Counter([term for terms in self._terms.values() for term in terms])
         counts.update(dict.fromkeys(self._title, TITLE))
@@ -242,7 +249,7 @@ class _Read:
         )
 
     def _closeness(self) -> float:
-        """Which part of what the chunk has of the query's words stands in some three lines."""
+        """Return which share of the chunk's query words is within about three lines."""
         held = {term for terms in (*self._terms.values(), self._title) for term in terms}
         whole = sum(self._worth[term] for term in held)
         best = 0.0
@@ -252,11 +259,12 @@ class _Read:
         return best / whole if whole else 0.0
 
 
-def _varied(places: list[Place]) -> list[Place]:
-    """The first places in an order that puts what says the same as two earlier ones behind what says something else."""
+def _diversify(places: list[RankedChunk]) -> list[RankedChunk]:
+    """Reorder the first results so that one that says the same as two earlier ones comes after different
+    ones."""
     waiting = {at: _gist(place) for at, place in enumerate(places[:VARIED])}
     often = dict.fromkeys(waiting, 0)
-    first: list[Place] = []
+    first: list[RankedChunk] = []
     while waiting:
         taken = max(waiting, key=lambda at: places[at].score * (1 - SAME * (often[at] > 1)))
         gist = waiting.pop(taken)
@@ -266,8 +274,8 @@ def _varied(places: list[Place]) -> list[Place]:
     return first + places[VARIED:]
 
 
-def _gist(place: Place) -> frozenset[str]:
-    """The words of the best segment; numbers are what lines of one kind differ in."""
+def _gist(place: RankedChunk) -> frozenset[str]:
+    """Return the words of the best segment, without numbers, which vary between lines of one kind."""
     best = max(place.values, key=lambda at: place.values[at])
     return frozenset(_LETTERS.findall(place.segments[best].text))
 
@@ -276,14 +284,18 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
     return len(one & other) > ALIKE * len(one | other)
 
 
-def _fused(read: Sequence[_Read]) -> list[float]:
+def _fuse_ranks(read: Sequence[_ScoredCandidate]) -> list[float]:
     lines = _ranks(one.by_line for one in read)
     chunks = _ranks(one.by_chunk for one in read)
-    return [1 / (K + line) + CHUNK_SHARE / (K + chunk) for line, chunk in zip(lines, chunks, strict=True)]
+    return [
+        1 / (FUSION_K + line) + CHUNK_SHARE / (FUSION_K + chunk)
+        for line, chunk in zip(lines, chunks, strict=True)
+    ]
 
 
 def _ranks(scores: Iterable[float]) -> list[int]:
-    """The place of each, from 0; those that hardly differ share one, or a place would depend on chance."""
+    """Return the rank of each, from 0; nearly equal scores share one, or ranks would depend on chance."""
+    # Sums of floats differ by their order; without this, equal texts would get different ranks.
     known = [round(score, 12) for score in scores]
     most = max(known) or 1.0
     known = [round(score / most * STEPS) for score in known]
@@ -291,15 +303,15 @@ def _ranks(scores: Iterable[float]) -> list[int]:
     return [order[score] for score in known]
 
 
-def _side_by_side(terms: Sequence[int]) -> float:
-    """The share of neighbours that follow one another as in the query."""
+def _adjacency(terms: Sequence[int]) -> float:
+    """Return the share of neighbours that follow one another as in the query."""
     if len(terms) < 2:
         return 0.0
     return sum(0 < second - first <= 2 for first, second in pairwise(terms)) / (len(terms) - 1)
 
 
-def _common(word: str, root: str) -> str:
-    """How a word and its stem both begin."""
+def _common_prefix(word: str, root: str) -> str:
+    """Return the common beginning of a word and its stem."""
     at = 0
     while at < min(len(word), len(root)) and word[at] == root[at]:
         at += 1

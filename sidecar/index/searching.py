@@ -1,8 +1,8 @@
-"""One query from its text to its hits: parsed, looked up, ranked, cut to its tokens; and once more when nothing was
-found.
+"""Runs one query: parse, look up, rank, cut to its tokens; and a second time when nothing was found.
 
-A word that the scope does not have is looked for inside other words; when nothing at all is found, it is taken for a
-misspelling of one that is there. Both ask the words of the scope alone, so that no answer tells of another chat.
+A word that the scope does not contain is searched inside other words; when nothing at all is found, it is
+treated as a misspelling of an existing one. Both use only the words of the scope, so that no result reveals
+another chat.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from functools import partial
 
 import anyio.to_thread
 
-from ..model.index import Plan, Pool, Query, Results
+from ..model.index import ChunkPool, Query, QueryPlan, Results
 from ..store.index import IndexStore
-from ..store.index_search import Bounds
-from .query import Parsed, is_stop, parse, plan
-from .ranking import Place, ranked
-from .snippets import Count, Cut, packed
-from .spelling import MIN_MISSPELT, MIN_PART, halves, holding, nearest, triples
+from ..store.search.index_search import SearchBounds
+from .query import ParsedQuery, is_stop, parse_query, plan_query
+from .ranking import RankedChunk, rank_chunks
+from .snippets import Count, Cut, pack_hits
+from .spelling import MIN_MISSPELT, MIN_PART, nearest_word, trigram_groups, trigrams, words_containing
 
 MAX_UNKNOWN = 6
-"""Words of a query that are looked for in other words, or corrected."""
+"""Words of a query that are searched inside other words, or corrected."""
 
 
 class Searcher:
@@ -30,67 +30,73 @@ class Searcher:
         self._count = count
         self._cut = cut
 
-    async def search(self, query: Query, bounds: Bounds) -> Results:
+    async def search(self, query: Query, bounds: SearchBounds) -> Results:
         if query.limit < 1 or query.max_tokens < 1:
             return Results()
-        parsed = parse(query.text)
+        parsed = parse_query(query.text)
         places, unknown = await self._places(parsed, bounds, query)
         corrected = None
         if not places and unknown:
-            corrected = await self._corrected(query.text, unknown, bounds)
+            corrected = await self._correct_query(query.text, unknown, bounds)
             if corrected is not None:
-                places, _ = await self._places(parse(corrected), bounds, query)
+                places, _ = await self._places(parse_query(corrected), bounds, query)
         if not places:
             return Results()
         hits = await anyio.to_thread.run_sync(
-            partial(packed, places, query.limit, query.max_tokens, self._count, self._cut)
+            partial(pack_hits, places, query.limit, query.max_tokens, self._count, self._cut)
         )
         return Results(tuple(hits), sum(hit.tokens for hit in hits), corrected)
 
-    async def _places(self, parsed: Parsed, bounds: Bounds, query: Query) -> tuple[list[Place], list[str]]:
-        """What was found, best first; and the words that the scope does not have, not even inside others."""
-        asked = plan(parsed)
+    async def _places(
+        self, parsed: ParsedQuery, bounds: SearchBounds, query: Query
+    ) -> tuple[list[RankedChunk], list[str]]:
+        """Return what was found, best first, and the words that the scope does not contain, not even inside
+        others."""
+        asked = plan_query(parsed)
         if not asked.terms:
             return [], []
         pool = await self._store.gather(asked, bounds)
-        unknown = _unknown(asked, pool)
-        spelled = {word: await self._holding(word, bounds) for word in unknown[:MAX_UNKNOWN]}
+        unknown = _unknown_words(asked, pool)
+        spelled = {word: await self._words_containing(word, bounds) for word in unknown[:MAX_UNKNOWN]}
         spelled = {word: others for word, others in spelled.items() if others}
         if spelled:
-            asked = plan(parsed, spelled)
+            asked = plan_query(parsed, spelled)
             pool = await self._store.gather(asked, bounds)
         recent = query.sort == "recent"
         places = await anyio.to_thread.run_sync(
-            partial(ranked, pool, asked, parsed, chat=query.chat, recent=recent)
+            partial(rank_chunks, pool, asked, parsed, chat=query.chat, recent=recent)
         )
         return places, [word for word in unknown if word not in spelled]
 
-    async def _holding(self, word: str, bounds: Bounds) -> tuple[str, ...]:
+    async def _words_containing(self, word: str, bounds: SearchBounds) -> tuple[str, ...]:
         if len(word) < MIN_PART:
             return ()
-        return holding(word, await self._store.spellings(triples(word), bounds))
+        return words_containing(word, await self._store.spellings(trigrams(word), bounds))
 
-    async def _corrected(self, text: str, unknown: list[str], bounds: Bounds) -> str | None:
-        """The query with other words for those that nothing has; None when there is nothing like them."""
+    async def _correct_query(self, text: str, unknown: list[str], bounds: SearchBounds) -> str | None:
+        """Return the query with replacements for words that nothing contains; None when there is nothing
+        similar."""
         made = text
         for word in [word for word in unknown if len(word) >= MIN_MISSPELT][:MAX_UNKNOWN]:
-            rows = [row for pieces in halves(word) for row in await self._store.spellings(pieces, bounds)]
-            other = await anyio.to_thread.run_sync(nearest, word, rows)
+            rows = [
+                row for pieces in trigram_groups(word) for row in await self._store.spellings(pieces, bounds)
+            ]
+            other = await anyio.to_thread.run_sync(nearest_word, word, rows)
             if other:
                 made = re.sub(rf"(?i)(?<![^\W_]){re.escape(word)}(?![^\W_])", other, made)
         return made if made != text else None
 
 
-def bounds_of(query: Query) -> Bounds | None:
-    """Where the query may look; None when it does not say whose words it means."""
+def bounds_of(query: Query) -> SearchBounds | None:
+    """Return where the query may search; None when it names no owner."""
     chat = query.chat if query.scope == "chat" else None
-    project = query.project if query.scope == "project" else None
+    project = query.project if query.scope != "all" else None
     if (query.scope == "chat" and chat is None) or (query.scope == "project" and project is None):
         return None
-    return Bounds(chat, project, query.source, query.tool, query.kind)
+    return SearchBounds(chat, project, query.source, query.tool, query.kind)
 
 
-def _unknown(asked: Plan, pool: Pool) -> list[str]:
+def _unknown_words(asked: QueryPlan, pool: ChunkPool) -> list[str]:
     return [
         term.words[0]
         for term, often in zip(asked.terms, pool.frequency, strict=True)

@@ -1,8 +1,8 @@
-"""What of the places that were found is shown, within a number of tokens that is never passed. Pure.
+"""Selects what is shown of the results, within a strict number of tokens. Pure.
 
-Every place first shows its best line, with the line that heads it. Then come the best lines of further places in the
-same texts, and more of what the first ones hold and what stands around it, until the room is taken. Lines keep their
-order, and a mark stands where some are left out.
+Every result first shows its best line, with the heading of its chunk. Then come the best lines of further
+results in the same texts, and more matching and surrounding lines of the first ones, until the limit is
+reached. Lines keep their order, with a mark where some are omitted.
 """
 
 from __future__ import annotations
@@ -10,60 +10,62 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from ..model.index import Hit
-from .ranking import Place
+from ..model.index import IndexHit
+from .ranking import RankedChunk
 
 FIRST_SHARE = 0.5
-"""Of the room that is left, for each place in turn: the first are most to the point."""
+"""Share of the remaining tokens for each result in turn: the first are the most relevant."""
 
 WORTH = 0.5
-"""A line that holds this part of what the best one holds comes before what merely stands around."""
+"""A line with this share of the best line's score comes before surrounding lines."""
 
-FURTHER = 12
+MAX_FURTHER_CHUNKS = 12
 EQUAL = 0.93
-"""Places behind those that are hits: the best lines of so many are shown with these, when they are worth as much but
-for a little. A log says the same thing many times, and any of them may be meant."""
+"""How many results after the hits can add their best lines, and the share of the score that they need. A log
+repeats itself, and any of these lines may be meant."""
 
 GAP = 2
-"""Lines between two that are shown, which are shown too: a mark would take as much room."""
+"""Lines between two shown ones that are shown too: a mark would take as many tokens."""
 
 MARK = 5
-"""Tokens of a mark for left out lines, and of the line end."""
+"""Tokens of an omission mark, and of the line end."""
 
 Count = Callable[[str], int]
 Cut = Callable[[str, int], str]
 
 
-def packed(places: Sequence[Place], limit: int, max_tokens: int, count: Count, cut: Cut) -> list[Hit]:
-    """The best places as hits that count at most `max_tokens` together."""
+def pack_hits(
+    places: Sequence[RankedChunk], limit: int, max_tokens: int, count: Count, cut: Cut
+) -> list[IndexHit]:
+    """Return the best results as hits with at most `max_tokens` together."""
     shown: list[_Excerpt] = []
-    room = max_tokens
+    space = max_tokens
     for place in places[:limit]:
         excerpt = _Excerpt(place, count)
-        taken = excerpt.begin(room)
+        taken = excerpt.begin(space)
         if not taken and not shown:
-            taken = excerpt.squeeze(room, cut)
+            taken = excerpt.squeeze(space, cut)
         if taken:
             shown.append(excerpt)
-            room -= taken
-    for place in places[limit : limit + FURTHER]:
-        room -= _add_further(shown, place, room)
+            space -= taken
+    for place in places[limit : limit + MAX_FURTHER_CHUNKS]:
+        space -= _add_further(shown, place, space)
     for share in (FIRST_SHARE, 1.0):
         for excerpt in shown:
-            room -= excerpt.grow(int(room * share))
-    return _within([excerpt for excerpt in shown if excerpt.has_text()], max_tokens)
+            space -= excerpt.grow(int(space * share))
+    return _bounded_hits([excerpt for excerpt in shown if excerpt.has_text()], max_tokens)
 
 
-def _add_further(shown: Sequence[_Excerpt], place: Place, room: int) -> int:
-    """Show the best line of a further place with a hit of the same text; the tokens that takes."""
+def _add_further(shown: Sequence[_Excerpt], place: RankedChunk, space: int) -> int:
+    """Show the best line of a further result with a hit of the same text; return its tokens."""
     for excerpt in shown:
         if excerpt.place.source.id == place.source.id and _value(place) >= EQUAL * _value(excerpt.place):
-            return excerpt.add(place, room)
+            return excerpt.add(place, space)
     return 0
 
 
-def _within(shown: list[_Excerpt], max_tokens: int) -> list[Hit]:
-    """The hits, counted exactly; what was too much after all is taken back from the last ones."""
+def _bounded_hits(shown: list[_Excerpt], max_tokens: int) -> list[IndexHit]:
+    """Return the hits, counted exactly; the excess is removed from the last ones."""
     hits = [excerpt.hit() for excerpt in shown]
     while sum(hit.tokens for hit in hits) > max_tokens:
         at = next((at for at in range(len(shown) - 1, -1, -1) if shown[at].shrink()), None)
@@ -75,52 +77,52 @@ def _within(shown: list[_Excerpt], max_tokens: int) -> list[Hit]:
 
 
 class _Excerpt:
-    """Segments that are shown as one hit: of its own chunk, and of further places in the same text.
+    """Segments shown as one hit: of its own chunk, and of further results in the same text.
 
-    A segment is known by its place (0 is the hit's own) and number. Tokens are added up as it grows, and counted in
-    `hit`.
+    A segment is identified by its result (0 is the hit's own) and number. Tokens are summed while it grows,
+    and counted in `hit`.
     """
 
-    def __init__(self, place: Place, count: Count) -> None:
+    def __init__(self, place: RankedChunk, count: Count) -> None:
         self.place = place
         self._count = count
         self._places = [place]
         self._shown: list[tuple[int, int]] = []
         self._squeezed: str | None = None
 
-    def begin(self, room: int) -> int:
-        """Show the best segment and the line that heads the chunk; the tokens that takes, 0 when there is no room."""
-        return self._show_best(0, room)
+    def begin(self, space: int) -> int:
+        """Show the best segment and the heading of the chunk; return their tokens, 0 when they do not fit."""
+        return self._show_best(0, space)
 
-    def squeeze(self, room: int, cut: Cut) -> int:
+    def squeeze(self, space: int, cut: Cut) -> int:
         """Show as much of the best segment as fits."""
         best = _best(self.place)
-        self._squeezed = cut(self.place.segments[best].text, room)
+        self._squeezed = cut(self.place.segments[best].text, space)
         self._shown = [(0, best)]
         return self._count(self._squeezed)
 
-    def add(self, place: Place, room: int) -> int:
-        """Show the best segment of a further place."""
+    def add(self, place: RankedChunk, space: int) -> int:
+        """Show the best segment of a further result."""
         if self._squeezed is not None:
             return 0
         self._places.append(place)
-        return self._show_best(len(self._places) - 1, room)
+        return self._show_best(len(self._places) - 1, space)
 
-    def grow(self, room: int) -> int:
-        """Show more of its own chunk, as long as it takes no more than so many tokens; those that it takes."""
+    def grow(self, space: int) -> int:
+        """Show more of its own chunk within so many tokens; return those that it takes."""
         taken = 0
         for at in self._wishes() if self._squeezed is None else ():
             if (0, at) in self._shown:
                 continue
             price = self._price(0, at)
-            if taken + price > room:
+            if taken + price > space:
                 break
             self._shown.append((0, at))
             taken += price
         return taken
 
     def shrink(self) -> bool:
-        """Take back what was shown last; False when only the best is left."""
+        """Remove what was shown last; False when only the best segment is left."""
         if len(self._shown) < 2:
             return False
         self._shown.pop()
@@ -129,11 +131,11 @@ class _Excerpt:
     def has_text(self) -> bool:
         return bool(self._text().strip())
 
-    def hit(self) -> Hit:
+    def hit(self) -> IndexHit:
         text = self._text()
         chunk = self.place.candidate.chunk
         lines = [self._line(shown) for shown in self._shown]
-        return Hit(
+        return IndexHit(
             id=f"{self.place.source.id}.{chunk.start}",
             source=self.place.source,
             title=chunk.title or self.place.source.label,
@@ -143,22 +145,22 @@ class _Excerpt:
             tokens=self._count(text),
         )
 
-    def _show_best(self, number: int, room: int) -> int:
+    def _show_best(self, number: int, space: int) -> int:
         place = self._places[number]
         best = _best(place)
         taken = self._price(number, best)
-        if taken > room:
+        if taken > space:
             return 0
         self._shown.append((number, best))
         for at in [0, *range(1, best)] if place.candidate.chunk.title and best <= GAP + 1 else [0]:
             price = self._price(number, at)
-            if place.candidate.chunk.title and at != best and taken + price <= room:
+            if place.candidate.chunk.title and at != best and taken + price <= space:
                 self._shown.append((number, at))
                 taken += price
         return taken
 
     def _wishes(self) -> list[int]:
-        """All segments in the order in which they would be shown: what holds much, then what stands around the best."""
+        """Return all segments in display priority: high scores first, then what surrounds the best."""
         values = self.place.values
         best = _best(self.place)
         good = [at for at in values if values[at] >= WORTH * values[best]]
@@ -191,9 +193,9 @@ class _Excerpt:
         return f"\n… {gap} lines …\n" if gap else "\n"
 
 
-def _value(place: Place) -> float:
+def _value(place: RankedChunk) -> float:
     return place.values[_best(place)]
 
 
-def _best(place: Place) -> int:
+def _best(place: RankedChunk) -> int:
     return max(place.values, key=lambda at: (place.values[at], -at))

@@ -1,1 +1,7 @@
-"""Plain frozen values that the rooms above share. They do not travel: `sidecar_protocol` has the types that do."""
+"""Immutable values shared by the packages above. They are not sent: `sidecar_protocol` has the types of the
+wire."""
+
+from typing import Any
+
+JsonObject = dict[str, Any]
+"""A JSON object whose members are not known here: a tool's input, a provider's message, a part of the wire."""

@@ -1,7 +1,7 @@
-"""Events: facts of a chat, as they are written to the journal and as they are read back.
+"""Events: facts of a chat, as they are written to the journal and read back.
 
-A run of deltas of one item is one stored row that keeps each piece's length, so that any cursor inside it can
-be answered. Runs are cut and joined here; nothing here does IO.
+A run of deltas of one item is one stored row with the length of each piece, so that any cursor inside it can
+be served. Runs are split and joined here. Does no IO.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from sidecar_protocol.limits import MAX_DELTA_BYTES
 
-MAX_RUN_BYTES = 64 * 1024
-"""The contract's bound for the text that one coalesced frame may carry."""
+from . import JsonObject
+from .mcp_secrets import Secrets
+
+EventData = JsonObject
+"""The data of an event as it is in the journal, which an older version of the program may have written."""
 
 DELTA_TYPES = frozenset({"message.delta", "thought.delta", "tool.output"})
 
@@ -21,25 +25,28 @@ decode = msgspec.json.Decoder().decode
 
 
 def encode(value: Any) -> bytes:
-    """As JSON, into a buffer of our own: msgspec's ends the process when there is no memory to let it grow."""
+    """Encode as JSON into a buffer allocated here: msgspec aborts the process when its own buffer cannot
+    grow."""
     buffer = bytearray(512)
     _encoder.encode_into(value, buffer)
     return bytes(buffer)
 
 
 class NewEvent(msgspec.Struct, frozen=True):
-    """An event that is about to be appended. `pieces` are the lengths, in code points, of a run's deltas; `ts` is
-    given for what happened earlier and is brought in now."""
+    """An event to append. `pieces` are the lengths, in code points, of a run's deltas; `ts` is set for
+    imported events that happened earlier. `secrets` are not part of the event: the same commit stores them in
+    place of the chat's previous ones."""
 
     type: str
     data: Any
     turn_id: str | None = None
     pieces: tuple[int, ...] = ()
     ts: int | None = None
+    secrets: Secrets | None = None
 
     @property
     def width(self) -> int:
-        """How many seqs it takes."""
+        """Return how many seqs it takes."""
         return len(self.pieces) or 1
 
 
@@ -63,8 +70,8 @@ class _Delta(msgspec.Struct, rename="camel"):
 _decode_delta = msgspec.json.Decoder(_Delta).decode
 
 
-def after(event: StoredEvent, seq: int) -> StoredEvent | None:
-    """The part of `event` behind the cursor `seq`, or None when nothing is."""
+def part_after(event: StoredEvent, seq: int) -> StoredEvent | None:
+    """Return the part of `event` after the cursor `seq`, or None when there is none."""
     if event.first > seq:
         return event
     if event.seq <= seq:
@@ -78,20 +85,20 @@ def after(event: StoredEvent, seq: int) -> StoredEvent | None:
 
 
 def coalesce(events: Iterable[StoredEvent]) -> list[StoredEvent]:
-    """Join neighbouring runs of one item while they stay within the bound of a frame."""
+    """Join adjacent runs of one item while they stay within the bound of a frame."""
     joined: list[StoredEvent] = []
     for event in events:
-        if joined and (merged := _join(joined[-1], event)):
+        if joined and (merged := _join_runs(joined[-1], event)):
             joined[-1] = merged
         else:
             joined.append(event)
     return joined
 
 
-def _join(left: StoredEvent, right: StoredEvent) -> StoredEvent | None:
+def _join_runs(left: StoredEvent, right: StoredEvent) -> StoredEvent | None:
     if left.type != right.type or left.type not in DELTA_TYPES:
         return None
-    if len(left.data) + len(right.data) > MAX_RUN_BYTES:
+    if len(left.data) + len(right.data) > MAX_DELTA_BYTES:
         return None
     head, tail = _decode_delta(left.data), _decode_delta(right.data)
     if head.item_id != tail.item_id:

@@ -1,20 +1,20 @@
-"""What can go wrong, named once. Rooms raise a `Failure`; only the wire knows what code belongs to its name.
+"""The errors of the program. Packages raise a `Failure`; only the wire layer maps its name to a code.
 
 Failure
-├── Refused       the caller asked for something that cannot be (not_found, deleted, locked, …)
-├── StorageFailed the disk or the database said no (reason: full, readonly, corrupt, schema_newer, io)
-└── ProviderFailed the model's side failed (reason: no_key, quota, offline, stream_cut, …)
+├── Refused        the request cannot be executed (not_found, deleted, locked, …)
+├── StorageFailed  the disk or the database failed (reason: full, readonly, corrupt, removed, replaced, …)
+└── ProviderFailed the model's provider failed (reason: no_key, quota, offline, stream_cut, …)
 """
 
 from __future__ import annotations
 
-from typing import Any
+from . import JsonObject
 
 
 class Failure(Exception):
-    """An error for the user of the sidecar: `name`, `reason`, `params` and `action` are what an app localises.
+    """An error for the user of the sidecar: an app localises it by `name`, `reason`, `params` and `action`.
 
-    `facts` are what the contract promises with this very error, such as the owner of a lock.
+    `facts` are what the contract guarantees with this error, such as the owner of a lock.
     """
 
     def __init__(
@@ -23,12 +23,12 @@ class Failure(Exception):
         message: str,
         *,
         reason: str | None = None,
-        params: dict[str, Any] | None = None,
+        params: JsonObject | None = None,
         retryable: bool = False,
         retry_after_ms: int | None = None,
         action: str | None = None,
         hint: str | None = None,
-        facts: dict[str, Any] | None = None,
+        facts: JsonObject | None = None,
     ) -> None:
         super().__init__(message)
         self.name = name
@@ -41,8 +41,8 @@ class Failure(Exception):
         self.action = action
         self.hint = hint
 
-    def details(self) -> dict[str, Any]:
-        """All but the message, in the words of the contract, without what is absent."""
+    def details(self) -> JsonObject:
+        """Return everything but the message, under the names of the contract, without absent values."""
         fields = {
             "name": self.name,
             "reason": self.reason,
@@ -56,7 +56,7 @@ class Failure(Exception):
 
 
 class Refused(Failure):
-    """The request cannot be carried out as it stands."""
+    """The request cannot be executed as it is."""
 
 
 class StorageFailed(Failure):
@@ -66,12 +66,40 @@ class StorageFailed(Failure):
         super().__init__("storage", message, reason=reason, action=action, retryable=retryable)
 
 
-def no_memory() -> StorageFailed:
-    """What a MemoryError is to whoever asked: the machine lacks something, as with a disk that fails."""
+def repaired_meanwhile() -> StorageFailed:
+    """The failure of what began before the database was replaced by a repaired one."""
+    return StorageFailed("corrupt", "The database was repaired meanwhile", action="retry", retryable=True)
+
+
+def out_of_memory() -> StorageFailed:
+    """Convert a MemoryError into a failure: the machine lacks a resource, as with a full disk."""
     return StorageFailed("io", "No memory was left", action="retry", retryable=True)
 
 
+PROVIDER_ACTIONS: dict[str, str] = {
+    "no_key": "enter_key",
+    "bad_key": "enter_key",
+    "quota": "check_billing",
+    "rate_limit": "retry",
+    "overloaded": "retry",
+    "offline": "check_network",
+    "timeout": "retry",
+    "model_unknown": "choose_model",
+    "window": "compact",
+    "refused": "edit_prompt",
+    "stream_cut": "retry",
+    "bad_reply": "retry",
+}
+"""What the user can do about each reason of a provider's failure."""
+
+
 class ProviderFailed(Failure):
+    """The model's provider failed.
+
+    The action depends on the reason and on whether the failure is temporary: one that cannot be retried never
+    has the action "retry" nor a time, and a retryable one never requires something else first.
+    """
+
     def __init__(
         self,
         reason: str,
@@ -80,21 +108,31 @@ class ProviderFailed(Failure):
         retryable: bool = False,
         action: str | None = None,
         hint: str | None = None,
-        params: dict[str, Any] | None = None,
+        params: JsonObject | None = None,
         retry_after_ms: int | None = None,
+        is_final: bool = False,
     ) -> None:
+        self.is_final = is_final
+        """Whether another attempt would fail in the same way, as far as the provider knows."""
         super().__init__(
             "provider_error",
             message,
             reason=reason,
             retryable=retryable,
-            action=action,
+            action=action or _provider_action(reason, retryable),
             hint=hint,
             params=params,
-            retry_after_ms=retry_after_ms,
+            retry_after_ms=retry_after_ms if retryable else None,
         )
 
 
-def invalid(field: str, expected: str) -> Refused:
-    """The parameter `field` is not what was expected."""
+def _provider_action(reason: str, retryable: bool) -> str:
+    usual = PROVIDER_ACTIONS[reason]
+    if retryable:
+        return usual if usual in ("retry", "check_network") else "retry"
+    return "choose_model" if usual == "retry" else usual
+
+
+def invalid_param(field: str, expected: str) -> Refused:
+    """Return the error for a parameter `field` that is not what was expected."""
     return Refused("invalid_params", f"`{field}`: {expected}", params={"field": field, "expected": expected})

@@ -1,19 +1,20 @@
-"""A chat's open files and its patches as the journal keeps them."""
+"""A chat's open files and its patches as the journal stores them."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from .content import Value
+from .content import JournalValue
 
 ChangeKind = Literal["create", "modify", "delete"]
 PatchStatus = Literal["applied", "reverted", "superseded", "drifted"]
 FileState = Literal["ok", "missing", "binary", "too_large", "unreadable"]
 
 
-class OpenFile(Value, kw_only=True, frozen=True):
-    """A file that a chat has in view. `touch` orders them: clocks tie and jump. `seen` is the sha256 of the bytes
-    that the model last saw."""
+class OpenFile(JournalValue, kw_only=True, frozen=True):
+    """An open file of a chat. `touch` is a counter of uses that orders them: two times can be equal, and a clock
+    can be set back. `seen` is the sha256 of the bytes that the model last saw. `imported` says that the entry came
+    from an imported file: no user here has chosen it."""
 
     path: str
     pinned: bool = False
@@ -22,10 +23,16 @@ class OpenFile(Value, kw_only=True, frozen=True):
     touch: int
     opened_by: str
     seen: str | None = None
+    imported: bool = False
+
+    @property
+    def is_chosen(self) -> bool:
+        """Return whether a user here has opened it, which counts as permission to send it."""
+        return self.opened_by == "user" and not self.imported
 
 
-class Change(Value, kw_only=True, frozen=True):
-    """A file as a tool changes it: the diff for people, hashes and blobs for putting it back."""
+class Change(JournalValue, kw_only=True, frozen=True):
+    """A tool's change to a file: the diff for display, hashes and blobs for reverting it."""
 
     path: str
     kind: ChangeKind
@@ -40,8 +47,8 @@ class Change(Value, kw_only=True, frozen=True):
     truncated: bool = False
 
 
-class Patch(Value, kw_only=True, frozen=True):
-    """An entry of the ledger: one change that a tool made. `mode` are the permission bits of a file that is gone."""
+class Patch(JournalValue, kw_only=True, frozen=True):
+    """An entry of the ledger: one change that a tool made. `mode` are the permission bits of a deleted file."""
 
     id: str
     turn_id: str

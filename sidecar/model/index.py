@@ -1,4 +1,4 @@
-"""What is kept out of the window and found again: sources, the chunks that are found in them, and what is asked."""
+"""Values of the index: sources, their chunks, and queries."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from typing import Literal
 import msgspec
 
 SourceKind = Literal["output", "file", "page", "code", "text"]
-"""A tool's output, a file of the project, a fetched page, what code printed, what an app added."""
+"""A tool's output, a file of the project, a fetched page, output of code, a text of an app."""
 
 Scope = Literal["chat", "project", "all"]
+"""A chat: its own sources, and those of its project that belong to no chat, such as indexed files. A project:
+those of its other chats too."""
 
 WORDS_IN_IT = "[Words in it: "
-"""How the line of a preview begins that names words of the text: they can be searched for, but they say nothing."""
+"""The beginning of the preview line with words of the text, which are search terms and carry no meaning."""
 
 
 class NewSource(msgspec.Struct, frozen=True):
-    """A text to be kept. `label` is what a search names it by: a command line, a path, an address.
+    """A text to store. `label` is its name in results: a command line, a path, an address.
 
-    `hash` is that of the file's bytes, so that a changed file is read anew; `chat` and `project` say whose it is.
+    `hash` is that of the file's bytes, so that a changed file is read again; `chat` and `project` are its
+    owner.
     """
 
     text: str
@@ -30,11 +33,11 @@ class NewSource(msgspec.Struct, frozen=True):
     path: str | None = None
     hash: str | None = None
     intent: str | None = None
-    """What its reader hopes to find; weighs when the preview is chosen."""
+    """What its reader hopes to find; used to select the preview."""
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A text that is kept, without the text. `id` is `out:…`; nothing ever gets another's."""
+    """A stored text, without the text. `id` is `out:…` and never reused."""
 
     id: str
     label: str
@@ -53,7 +56,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Query(msgspec.Struct, frozen=True):
-    """What is looked for, and where. `chat` and `project` bound the scope; they are never part of the words."""
+    """A query and its scope. `chat` and `project` restrict the scope; they are never part of the words."""
 
     text: str
     scope: Scope = "chat"
@@ -67,8 +70,8 @@ class Query(msgspec.Struct, frozen=True):
     max_tokens: int = 1200
 
 
-class Hit(msgspec.Struct, frozen=True):
-    """A place that was found: the text around it, its lines in the source (from 1, inclusive), and whose it is."""
+class IndexHit(msgspec.Struct, frozen=True):
+    """A match: the text around it, its lines in the source (from 1, inclusive), and its owner."""
 
     id: str
     source: Source
@@ -80,15 +83,17 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class Results(msgspec.Struct, frozen=True):
-    """The answer to one query; `corrected` is the spelling that was searched for instead."""
+    """The result of one query; `corrected` is the spelling that was searched instead."""
 
-    hits: tuple[Hit, ...] = ()
+    hits: tuple[IndexHit, ...] = ()
     tokens: int = 0
     corrected: str | None = None
+    left_out: tuple[tuple[str, str], ...] = ()
+    """Files with hits that may not be read, with the reason."""
 
 
-class Whole(msgspec.Struct, frozen=True):
-    """A kept text, or the asked for lines of it."""
+class SourceText(msgspec.Struct, frozen=True):
+    """A stored text, or the requested lines of it."""
 
     source: Source
     text: str
@@ -96,7 +101,7 @@ class Whole(msgspec.Struct, frozen=True):
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """A stretch of a text on natural borders: code points from `start` to `end`, its lines, and what is above it."""
+    """A range of a text on natural borders: code points from `start` to `end`, its lines, and its headings."""
 
     start: int
     end: int
@@ -105,8 +110,8 @@ class Chunk(msgspec.Struct, frozen=True):
 
 
 class Term(msgspec.Struct, frozen=True):
-    """A word that is looked for. `match` is what the index is asked: quoted tokens, and nothing that a user wrote as
-    syntax. `weight` says how much it tells; `words` are the ways to spell it, as a text is compared with them."""
+    """A search word. `match` is the expression for the index: quoted tokens, without syntax from a user.
+    `weight` is its significance; `words` are its spellings, for comparison with a text."""
 
     match: str
     weight: float
@@ -114,17 +119,17 @@ class Term(msgspec.Struct, frozen=True):
     prefix: bool = False
 
 
-class Plan(msgspec.Struct, frozen=True):
-    """What a query asks of the index: words that count, and what must and must not be there."""
+class QueryPlan(msgspec.Struct, frozen=True):
+    """What a query requires of the index: weighted words, and what must and must not occur."""
 
     terms: tuple[Term, ...] = ()
     needed: str = ""
-    """Of a line or a chunk, in the index's own language; empty when nothing must be there."""
+    """Of a line or a chunk, in FTS syntax; empty when nothing is required."""
     barred: str = ""
 
 
-class Candidate(msgspec.Struct, frozen=True):
-    """A chunk that holds something of what was looked for. `id` grows with time within a chat."""
+class ChunkCandidate(msgspec.Struct, frozen=True):
+    """A chunk that may match. `id` grows with time within a chat."""
 
     id: int
     source: int
@@ -132,24 +137,43 @@ class Candidate(msgspec.Struct, frozen=True):
     text: str
 
 
-class Pool(msgspec.Struct, frozen=True):
-    """What a search has to choose from: candidates, their sources, how many lines hold each term, of how many."""
+class ChunkPool(msgspec.Struct, frozen=True):
+    """The input of ranking: candidates, their sources, how many lines contain each term, and the number of
+    lines."""
 
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[ChunkCandidate, ...] = ()
     sources: dict[int, Source] = {}
     frequency: tuple[int, ...] = ()
     total: int = 0
 
 
-class Removed(msgspec.Struct, frozen=True):
+class RemovalCounts(msgspec.Struct, frozen=True):
     """What was removed for good; `bytes` are those of the texts."""
 
     sources: int = 0
     chunks: int = 0
     bytes: int = 0
 
-    def plus(self, other: Removed) -> Removed:
-        return Removed(self.sources + other.sources, self.chunks + other.chunks, self.bytes + other.bytes)
+    def plus(self, other: RemovalCounts) -> RemovalCounts:
+        return RemovalCounts(
+            self.sources + other.sources, self.chunks + other.chunks, self.bytes + other.bytes
+        )
+
+
+class PlacedChunk(msgspec.Struct, frozen=True):
+    """A chunk of a source: `id` is `out:….start`; its text when that was asked for."""
+
+    id: str
+    chunk: Chunk
+    text: str | None = None
+
+
+class ChunkPage(msgspec.Struct, frozen=True):
+    """Chunks in the order of the text, and where the next page starts."""
+
+    source: Source
+    chunks: tuple[PlacedChunk, ...]
+    cursor: str | None = None
 
 
 class SourcePage(msgspec.Struct, frozen=True):
@@ -157,16 +181,3 @@ class SourcePage(msgspec.Struct, frozen=True):
 
     sources: tuple[Source, ...]
     cursor: str | None = None
-
-
-class IndexSettings(msgspec.Struct, frozen=True):
-    """What `[index]` says. `inline_max` and `retrieval_limit` are for those who capture outputs and who retrieve."""
-
-    enabled: bool = True
-    inline_max: int = 2 * 1024
-    max_output_size: int = 64 * 1024 * 1024
-    preview_tail_lines: int = 50
-    chunk_bytes: int = 4 * 1024
-    retrieval_limit: int = 5
-    retention_days: int = 90
-    max_bytes: int = 2 * 1024 * 1024 * 1024

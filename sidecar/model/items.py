@@ -1,19 +1,25 @@
-"""Events of one turn, folded into its items: finished ones as they ended, the others as far as they got."""
+"""Folds the events of one turn into its items: finished ones as they ended, the others as far as they got."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from .content import Item, Kept
+from . import JsonObject
+from .content import Item, SentBlock, stored_item
 from .events import DELTA_TYPES, StoredEvent, decode
 
+HISTORY_LEFT_OUT = "history_left_out"
+"""The code of the notice that a turn is answered without the turns before it, and without its context."""
 
-def fold(events: Iterable[StoredEvent]) -> list[Item]:
-    """The items of a turn in the order in which they began."""
-    items: dict[str, dict[str, Any]] = {}
+CONTEXT_LEFT_OUT = "context_left_out"
+"""The code of the notice that a turn is answered without the files and other blocks of its prompt."""
+
+
+def fold_items(events: Iterable[StoredEvent]) -> list[Item]:
+    """Return the items of a turn in the order in which they began."""
+    items: dict[str, JsonObject] = {}
     parts: dict[str, list[str]] = {}
     for event in events:
         data = decode(event.data)
@@ -26,18 +32,30 @@ def fold(events: Iterable[StoredEvent]) -> list[Item]:
     for id, texts in parts.items():
         if id in items:
             _put_text(items[id], "".join(texts))
-    return [msgspec.convert(item, Item) for item in items.values()]
+    return [stored_item(item) for item in items.values()]
 
 
-def context_of(events: Iterable[StoredEvent]) -> list[Kept]:
-    """What entered the chat with this turn's prompt: as its first request had it."""
+def sent_blocks(events: Sequence[StoredEvent]) -> list[SentBlock]:
+    """Return the context that entered the chat with this turn's prompt: that of its first request, unless the
+    provider refused it."""
+    if _notices(events) & {HISTORY_LEFT_OUT, CONTEXT_LEFT_OUT}:
+        return []
     for event in events:
         if event.type == "context.assembled":
-            return msgspec.convert(decode(event.data).get("kept") or [], list[Kept])
+            return msgspec.convert(decode(event.data).get("kept") or [], list[SentBlock])
     return []
 
 
-def _put_text(item: dict[str, Any], text: str) -> None:
+def is_alone(events: Sequence[StoredEvent]) -> bool:
+    """Return whether the turn was answered without the turns before it."""
+    return HISTORY_LEFT_OUT in _notices(events)
+
+
+def _notices(events: Sequence[StoredEvent]) -> set[object]:
+    return {decode(event.data).get("code") for event in events if event.type == "notice"}
+
+
+def _put_text(item: JsonObject, text: str) -> None:
     if item["type"] == "tool":
         item["output"] = {"text": text, "truncated": False}
     else:

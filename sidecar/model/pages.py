@@ -1,4 +1,4 @@
-"""Pages of the web as they are kept, and what the settings say about fetching them."""
+"""Fetched web pages as they are stored, and the settings of fetching."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Literal
 import msgspec
 
 PageKind = Literal["html", "json", "text", "redirect"]
-"""How `Page.text` came about: Markdown made of HTML, a JSON document, text as it was, or nothing but a way on."""
+"""The origin of `WebPage.text`: Markdown from HTML, a JSON document, plain text, or none for a redirect."""
 
 
-class Page(msgspec.Struct, frozen=True):
-    """What a server answered for one address. `location` is where a redirect leads, as the server wrote it.
+class WebPage(msgspec.Struct, frozen=True):
+    """The response of a server for one address. `location` is the target of a redirect, as the server wrote
+    it.
 
-    Times are milliseconds since 1970; at `fresh_until` it wants to be asked again.
+    Times are milliseconds since 1970; after `fresh_until` it must be revalidated.
     """
 
     url: str
@@ -27,7 +28,7 @@ class Page(msgspec.Struct, frozen=True):
     etag: str | None = None
     last_modified: str | None = None
     truncated: bool = False
-    """Whether the text was cut at the bound on what is kept of a page."""
+    """Whether the text was cut at the size limit of a stored page."""
 
     @property
     def bytes(self) -> int:
@@ -35,10 +36,10 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class PageFigures(msgspec.Struct, frozen=True):
-    """What the cache holds, and how requests went since it was last emptied.
+    """The content of the cache, and the results of requests since it was last emptied.
 
-    `hits` were answered by a fresh copy, `revalidated` by a copy that the server confirmed, `stale` by an expired
-    copy because the network was gone, and `misses` by the network alone.
+    `hits` were answered by a fresh copy, `revalidated` by a copy that the server confirmed, `stale` by an
+    expired copy because the network failed, and `misses` by the network alone.
     """
 
     pages: int = 0
@@ -47,13 +48,3 @@ class PageFigures(msgspec.Struct, frozen=True):
     revalidated: int = 0
     stale: int = 0
     misses: int = 0
-
-
-class FetchSettings(msgspec.Struct, frozen=True):
-    """`allow_private` names the hosts and addresses of this machine and its networks that may be asked."""
-
-    enabled: bool = True
-    cache_enabled: bool = True
-    cache_ttl: float = 3600.0
-    cache_max_bytes: int = 256 * 1024 * 1024
-    allow_private: tuple[str, ...] = ()

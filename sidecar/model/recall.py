@@ -1,53 +1,53 @@
-"""What a chat's past is searched for, and what was found there: plain values between the store, which finds, and
-`context`, which chooses."""
+"""Values of the search in a chat's past: plain data between the store, which finds, and `context`, which
+selects."""
 
 from __future__ import annotations
 
 import msgspec
 
 
-class Terms(msgspec.Struct, frozen=True):
-    """What of a prompt is looked up. Every string is one token of an index and no syntax of it."""
+class PromptTerms(msgspec.Struct, frozen=True):
+    """The search terms of a prompt. Every string is one token of an index without syntax."""
 
     words: dict[str, float] = {}
-    """Single words in lower case, and how much of a word's weight each has."""
+    """Single words in lower case, and the relative weight of each."""
 
     triples: tuple[str, ...] = ()
     pairs: tuple[str, ...] = ()
-    """Three and two neighbouring characters of scripts that are written without blanks."""
+    """Three and two adjacent characters of scripts without spaces."""
 
     def __bool__(self) -> bool:
         return bool(self.words or self.triples or self.pairs)
 
 
-class Candidate(msgspec.Struct, frozen=True):
-    """A message of the past: who said it when, in which turn, and which of the terms it holds."""
+class MessageCandidate(msgspec.Struct, frozen=True):
+    """A message of the past: its speaker, time and turn, and which of the terms it contains."""
 
     id: int
     turn: str
     ordinal: int
-    """The turn's place in the chat."""
+    """The turn's position in the chat."""
 
     role: str
     """`user` or `assistant`."""
 
     name: str | None
-    """Who spoke, where an imported chat names its speakers."""
+    """The speaker, if an imported chat names its speakers."""
 
     ts: int
     text: str
     words: frozenset[str] = frozenset()
     letters: frozenset[str] = frozenset()
-    """Terms that were found by their letters alone: parts of words, misspelt words, pairs and triples."""
+    """Terms that were found only by their letters: parts of words, misspelt words, pairs and triples."""
 
 
-class Pool(msgspec.Struct, frozen=True):
-    """What a search has brought: messages in the chat's order, and how often each term is said in all of the chat."""
+class MessagePool(msgspec.Struct, frozen=True):
+    """The result of a search: messages in the chat's order, and how often each term occurs in the whole chat."""
 
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[MessageCandidate, ...] = ()
     frequency: dict[str, int] = {}
     total: int = 0
     """Messages of the chat."""
 
     newest: int = 0
-    """When the chat's newest message was said."""
+    """The time of the chat's newest message."""

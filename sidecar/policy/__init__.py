@@ -1,1 +1,1 @@
-"""What a model's tools may do unasked: pure, with no IO and no clock. Knows nothing of who asks the person, or how."""
+"""What the tools of a model may do without asking: pure, no I/O and no clock. Does not know how the user is asked."""

@@ -1,8 +1,9 @@
-"""Code that a model writes to have it run: the languages, and which rules speak of it. Pure text.
+"""Code that a model writes to run it: the languages, and which rules match it. Pure text.
 
 Rules name code by its language: `run(run_code:python)`, `run(run_code:*)`. A rule that allows a command never allows
-code, not even `run(*)`: what code does cannot be told from its words. Rules that stop commands are read widely: one
-for a language's own program (`python *`) stops code in it, and code in which a stopped command's words appear asks.
+code, not even `run(*)`: the effect of code cannot be read from its text. Rules that stop commands match widely: one
+for a language's own program (`python *`) stops code in it, and code that contains the words of a stopped command
+asks.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import re
 
 from . import matching
-from .commands import Parsed, Simple, parse
-from .rules import CODE, EVERYTHING, Rule
+from .commands import ParsedCommand, SimpleCommand, parse_command
+from .rules import CODE_PREFIX, EVERYTHING, Rule
 
 LANGUAGES = {
     "python": "python python3",
@@ -26,58 +27,60 @@ LANGUAGES = {
     "r": "Rscript R",
     "elixir": "elixir iex mix",
 }
-"""With the programs that run each."""
+"""The languages, with the programs that run each."""
 
 _WORD = re.compile(r"[^\s\"'`,;()<>=|&$@:{}\[\]]+")
 _MEMBER = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 
 
-def subject(language: str, code: str) -> str:
-    """How code is named where leave is asked for, and by an exact rule."""
-    return f"{CODE}{language}\n{code}"
+def code_subject(language: str, code: str) -> str:
+    """Return how code is named in permission requests and in an exact rule."""
+    return f"{CODE_PREFIX}{language}\n{code}"
 
 
-def body(subject: str) -> str:
-    """The code of such a subject."""
-    return subject.partition("\n")[2]
+def code_of(code_subject: str) -> str:
+    """Return the code of such a subject."""
+    return code_subject.partition("\n")[2]
 
 
-def speaks_of_code(rule: Rule) -> bool:
-    return (rule.exact or rule.pattern).startswith(CODE)
+def is_code_rule(rule: Rule) -> bool:
+    return (rule.exact or rule.pattern).startswith(CODE_PREFIX)
 
 
-def allows(rule: Rule, language: str) -> bool:
-    """Whether the rule speaks for any code in the language."""
-    return rule.exact is None and speaks_of_code(rule) and _names(rule.pattern, language)
+def allows_language(rule: Rule, language: str) -> bool:
+    """Return whether the rule allows any code in the language."""
+    return rule.exact is None and is_code_rule(rule) and _names_language(rule.pattern, language)
 
 
-def stops(rule: Rule, language: str, code: str) -> bool:
-    """Whether the rule is about this code, beyond doubt."""
+def matches_code(rule: Rule, language: str, code: str) -> bool:
+    """Return whether the rule certainly matches this code."""
     if rule.exact is not None:
-        return rule.exact.split() == subject(language, code).split()
+        return rule.exact.split() == code_subject(language, code).split()
     if rule.pattern in EVERYTHING:
         return True
-    if speaks_of_code(rule):
-        return _names(rule.pattern, language)
-    if language == "shell" and matching.run_wide(rule.pattern, code, parse(code)):
+    if is_code_rule(rule):
+        return _names_language(rule.pattern, language)
+    if language == "shell" and matching.command_may_match(rule.pattern, code, parse_command(code)):
         return True
     alike = [
-        Simple((program, *option, "code"))
+        SimpleCommand((program, *option, "code"))
         for program in LANGUAGES.get(language, "").split()
         for option in ((), ("-c",), ("-e",))
     ]
-    return matching.run_wide(rule.pattern, "", Parsed(tuple(alike)))
+    return matching.command_may_match(rule.pattern, "", ParsedCommand(tuple(alike)))
 
 
-def may_run(rule: Rule, code: str) -> bool:
-    """Whether the words of the command that the rule is about stand in the code, as a script or a list of words."""
-    if rule.exact is not None or rule.pattern in EVERYTHING or speaks_of_code(rule):
+def mentions_command(rule: Rule, code: str) -> bool:
+    """Return whether the code contains the words of the rule's command, as a script or a list of words."""
+    if rule.exact is not None or rule.pattern in EVERYTHING or is_code_rule(rule):
         return False
-    return matching.run_wide(rule.pattern, re.sub(r"[\[\]]", " ", code), Parsed(unclear="it is code"))
+    return matching.command_may_match(
+        rule.pattern, re.sub(r"[\[\]]", " ", code), ParsedCommand(unclear="it is code")
+    )
 
 
-def words(code: str) -> list[str]:
-    """What may be the name of a file in it. A member of an object (`item.key`) is none, unless it is quoted."""
+def file_words(code: str) -> list[str]:
+    """Return possible file names in the code. A member of an object (`item.key`) is none, unless it is quoted."""
     found = []
     for match in _WORD.finditer(code):
         around = code[match.start() - 1 : match.start()] + code[match.end() : match.end() + 1]
@@ -86,6 +89,6 @@ def words(code: str) -> list[str]:
     return found
 
 
-def _names(pattern: str, language: str) -> bool:
-    wanted = pattern.removeprefix(CODE).removesuffix(" *")
+def _names_language(pattern: str, language: str) -> bool:
+    wanted = pattern.removeprefix(CODE_PREFIX).removesuffix(" *")
     return wanted == "*" or wanted.casefold() == language

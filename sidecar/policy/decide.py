@@ -1,41 +1,68 @@
-"""Whether a tool may go ahead, must ask, or may not. Pure: who asks, and what is recorded, is not known here.
+"""Whether a tool call is allowed, asks, or is denied. Pure: does not know who asks the user and what is recorded.
 
-The order: rules that deny, what the read-only mode denies, protected names, rules that ask, a hook that asks, rules
-that allow, a hook that allows, the mode. So nothing that gives leave outweighs what stops it, whichever scope it stands
-in.
+The order: deny rules, what the read-only mode denies, protected names, ask rules, a hook that asks, allow rules, what
+may be a stopped command in disguise, a hook that allows, the mode. So nothing that allows a call outweighs what stops
+it, whatever its scope.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol
 
 import msgspec
 
+from ..policy.rules import PermissionKind
 from . import code, matching
-from .commands import Parsed, Simple, parse, too_long
-from .programs import only_reads, program
-from .protected import normal, protected, secret
-from .rules import MAX_EXACT, Effect, Kind, Rule, Scope, to_text
-
-Leave = Literal["read", "edit", "run", "fetch", "mcp", "app-tool"]
+from .command_variants import may_be_meant
+from .commands import ParsedCommand, SimpleCommand, is_too_long, parse_command
+from .programs import only_reads, replaces_programs, unknown_reason, unseen_writes_reason
+from .protected import edit_reason, normalized_path, protected_reason, secret_reason
+from .rules import EVERYTHING, MAX_EXACT, Effect, Kind, Rule, Scope, rule_text
+from .withheld_files import (
+    MAX_WORD,
+    find_in_command,
+    find_named,
+    find_withheld,
+    make_check,
+    path_stops,
+    visited_folders,
+)
 
 MAX_SUGGESTED = 20
-"""Files of one call for which a standing answer is offered: a longer list nobody reads."""
+"""Files of one call for which a permanent rule is offered: nobody reads a longer list."""
+
+
+class PathNames(Protocol):
+    """The other names of a path of the project."""
+
+    def __call__(self, path: str, /) -> Sequence[str]: ...
+    def aliases(self, path: str, /) -> Sequence[str]:
+        """Return further names by which a rule may stop it; a rule that allows need not match them."""
+
+    def unchecked(self, path: str, /) -> str | None:
+        """Return why further names of the path may not have been found; None when all were."""
+
+    def absolute(self, path: str, /) -> str | None:
+        """Return the absolute path, for rules with absolute patterns."""
+
+    def expand(self, pattern: str, /) -> Sequence[str]:
+        """Return all files that a shell expands a pattern to."""
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """What a call wants to do: a path, command line, address or `server/tool` (`text`).
+    """What a call intends to do: a path, command line, URL or `server/tool` (`text`).
 
-    `paths` are all files of an edit, else `text` is the one; `commands` likewise of several command lines that one
-    answer is asked for. `folder` is where a command would run, relative to the project. `reads_only` is a foreign
-    tool's own word that it changes nothing. `after` is the address that leave was given for in this call, and which
-    redirects to this one. `language` says that `text` is code, under its heading (`code.subject`).
+    `paths` are all files of an edit, else `text` is the only one; `commands` are the command lines when one decision
+    covers several. `folder` is the working folder of a command, relative to the project. `reads_only` is the claim of
+    a foreign tool that it changes nothing. `after` is the permitted URL of this call that redirects to this one.
+    `language` says that `text` is code, under its heading (`code_subject`). `real` finds the other names of a path
+    (symbolic and hard links): what stops one name stops all of them.
     """
 
-    kind: Leave
+    kind: PermissionKind
     text: str
     paths: tuple[str, ...] = ()
     folder: str | None = None
@@ -43,10 +70,36 @@ class Subject(msgspec.Struct, frozen=True):
     after: str | None = None
     language: str | None = None
     commands: tuple[str, ...] = ()
+    real: PathNames | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
-        return self.paths or (self.text,)
+        """Return all names of the files, also the targets of links."""
+        return tuple(dict.fromkeys(name for path in self.paths or (self.text,) for name in self.names(path)))
+
+    @property
+    def stoppable_files(self) -> tuple[str, ...]:
+        """Return all names by which a rule or a protected name may stop one of the files."""
+        return tuple(
+            dict.fromkeys(name for path in self.paths or (self.text,) for name in self.stoppable_names(path))
+        )
+
+    def names(self, path: str) -> tuple[str, ...]:
+        return (path, *self.real(path)) if self.real else (path,)
+
+    def stoppable_names(self, path: str, rule: Rule | None = None) -> tuple[str, ...]:
+        if self.real is None:
+            return (path,)
+        found = (*self.names(path), *self.real.aliases(path))
+        if rule is None or not (rule.exact or rule.pattern).startswith("/"):
+            return found
+        # Only for absolute patterns: the folders above the project say nothing about its files.
+        whole = self.real.absolute(path)
+        return found if whole is None else (*found, whole)
+
+    def is_stopped(self, rule: Rule, paths: Sequence[str]) -> bool:
+        """Return whether a path rule that denies or asks matches one of these, by any of its names."""
+        return any(path_stops(rule, name) for path in paths for name in self.stoppable_names(path, rule))
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -56,8 +109,8 @@ class Decision(msgspec.Struct, frozen=True):
     reason: str
 
 
-class HookWord(msgspec.Struct, frozen=True):
-    """What a hook says of a call. Its yes counts where nothing but the mode would ask; its no has been heard before."""
+class HookAdvice(msgspec.Struct, frozen=True):
+    """What a hook says about a call. Its allow counts where only the mode would ask; its deny was applied before."""
 
     effect: Literal["allow", "ask"]
     reason: str
@@ -65,7 +118,7 @@ class HookWord(msgspec.Struct, frozen=True):
 
 
 class Suggestion(msgspec.Struct, frozen=True):
-    """A standing answer that a person could give: the rules that it would record, one for each pattern."""
+    """A permanent answer that the user could give: the rules that it would record, one per pattern."""
 
     decision: Literal["allow_chat", "allow_always", "deny_always"]
     scope: Scope
@@ -76,7 +129,7 @@ class Suggestion(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        return ", ".join(to_text(self.kind, pattern) for pattern in self.patterns)
+        return ", ".join(rule_text(self.kind, pattern) for pattern in self.patterns)
 
 
 def decide(
@@ -84,29 +137,38 @@ def decide(
     mode: str,
     rules: Sequence[Rule],
     folders: Sequence[str] = (),
-    hook: HookWord | None = None,
+    hook: HookAdvice | None = None,
 ) -> Decision:
-    """`folders` are the further ones that belong to the project, absolute; accept-edits holds in them too."""
-    parsed = _parsed(subject)
-    denying = _stopping("deny", subject, parsed, rules)
+    """Decide about a call. `folders` are further absolute folders of the project; accept-edits applies in them too."""
+    parsed = _parse_subject(subject)
+    # The order of these checks is the policy: everything that stops comes before everything that allows.
+    denying = _first_stopping_rule("deny", subject, parsed, rules)
     if denying:
         return _by_rule(denying)
     if mode == "read-only" and subject.kind in ("edit", "run", "fetch"):
-        return _policy("deny", "the chat is read-only")
-    reason = _protection(subject, parsed) or _doubtful(subject, rules)
+        return _by_policy("deny", "the chat is read-only")
+    reason = _protection_reason(subject, parsed) or _code_doubt(subject, rules)
     if reason:
-        return _policy("ask", reason)
-    asking = _stopping("ask", subject, parsed, rules)
+        return _by_policy("ask", reason)
+    asking = _first_stopping_rule("ask", subject, parsed, rules)
     if asking:
         return _by_rule(asking)
     if mode == "read-only" and subject.kind in ("mcp", "app-tool") and not subject.reads_only:
-        return _policy("ask", "the chat is read-only, and this tool may change something")
+        return _by_policy("ask", "the chat is read-only, and this tool may change something")
     if hook and hook.effect == "ask":
         return _by_hook(hook)
-    allowing = _allowing(subject, parsed, rules)
+    reason = _possible_evasion(subject, parsed, rules)
+    # A rule that allows everything was not written for a line that another rule may stop.
+    allowing = _allowing_rule(subject, parsed, [rule for rule in rules if not (reason and _is_broad(rule))])
     if allowing:
         return _by_rule(allowing)
-    if hook and not (subject.kind == "read" and any(map(secret, subject.files))):
+    # In the other modes such a line asks anyway; the reason would only hide theirs.
+    reason = reason if hook or mode == "auto" else None
+    reason = reason or find_withheld(subject, parsed, rules)
+    reason = reason or _unchecked_reason(subject, parsed)
+    if reason:
+        return _by_policy("ask", reason)
+    if hook and not (subject.kind == "read" and any(map(secret_reason, subject.stoppable_files))):
         return _by_hook(hook)
     return _by_mode(subject, parsed, mode, folders)
 
@@ -116,23 +178,24 @@ def safe_decide(
     mode: str,
     rules: Sequence[Rule],
     folders: Sequence[str] = (),
-    hook: HookWord | None = None,
+    hook: HookAdvice | None = None,
 ) -> Decision:
-    """As `decide`; a fault in the policy itself asks, and says so. It must never let anything through."""
+    """Decide; a bug in the policy itself asks, and says so. It must never allow anything."""
     try:
         return decide(subject, mode, rules, folders, hook)
     except Exception as error:
-        return _policy("ask", f"the permission policy failed ({type(error).__name__}: {error})"[:300])
+        return _by_policy("ask", f"the permission policy failed ({type(error).__name__}: {error})"[:300])
 
 
 def suggestions(subject: Subject) -> tuple[Suggestion, ...]:
-    """The standing answers on offer. Protected names have none that allows: they ask each time."""
-    patterns = _suggested(subject)
+    """Return the permanent answers to offer. Protected names get none that allows: they ask each time."""
+    # Exact text, never a wildcard: the user has seen this call and no other.
+    patterns = _suggested_patterns(subject)
     if not patterns:
         return ()
-    folder = normal(subject.folder or ".") if subject.kind == "run" else None
+    folder = normalized_path(subject.folder or ".") if subject.kind == "run" else None
     deny = Suggestion("deny_always", "project", "deny", subject.kind, patterns)
-    if any(_protection(each, _parsed(each)) for each in _each(subject)):
+    if any(_protection_reason(each, _parse_subject(each)) for each in _per_command(subject)):
         return (deny,)
     return (
         Suggestion("allow_chat", "chat", "allow", subject.kind, patterns, folder),
@@ -141,83 +204,156 @@ def suggestions(subject: Subject) -> tuple[Suggestion, ...]:
     )
 
 
-def _each(subject: Subject) -> list[Subject]:
-    """A subject for each of its commands."""
+def _per_command(subject: Subject) -> list[Subject]:
+    """Return one subject per command."""
     if not subject.commands:
         return [subject]
     return [msgspec.structs.replace(subject, text=text, commands=()) for text in subject.commands]
 
 
-def _parsed(subject: Subject) -> Parsed | None:
-    """The command line; None for what is none."""
-    return parse(subject.text) if subject.kind == "run" and subject.language is None else None
+def _parse_subject(subject: Subject) -> ParsedCommand | None:
+    """Return the parsed command line; None when the subject is none."""
+    return parse_command(subject.text) if subject.kind == "run" and subject.language is None else None
 
 
-def _stopping(effect: Effect, subject: Subject, parsed: Parsed | None, rules: Sequence[Rule]) -> Rule | None:
-    """The first rule of this effect that speaks of any part of the subject."""
+def _first_stopping_rule(
+    effect: Effect, subject: Subject, parsed: ParsedCommand | None, rules: Sequence[Rule]
+) -> Rule | None:
+    """Return the first rule of this effect that matches any part of the subject."""
     return next((rule for rule in rules if rule.effect == effect and _stops(rule, subject, parsed)), None)
 
 
-def _stops(rule: Rule, subject: Subject, parsed: Parsed | None) -> bool:
+def _stops(rule: Rule, subject: Subject, parsed: ParsedCommand | None) -> bool:
     if rule.kind == "*":
         return True
     if parsed is not None and rule.kind in ("read", "edit"):
-        opened = _redirected(subject, parsed, "write" if rule.kind == "edit" else "read")
-        return any(_path_stops(rule, path) for path in opened)
+        opened = _redirected_files(subject, parsed, "write" if rule.kind == "edit" else "read")
+        return subject.is_stopped(rule, opened)
     if rule.kind != subject.kind:
         return False
     if subject.kind in ("read", "edit"):
-        return any(_path_stops(rule, path) for path in subject.files)
+        return subject.is_stopped(rule, subject.paths or (subject.text,))
     if subject.language is not None:
-        return code.stops(rule, subject.language, code.body(subject.text))
+        return code.matches_code(rule, subject.language, code.code_of(subject.text))
     if rule.exact is not None:
         return rule.exact.split() == subject.text.split()
     if parsed is not None:
-        return matching.run_wide(rule.pattern, subject.text, parsed)
+        return matching.command_may_match(rule.pattern, subject.text, parsed)
     if subject.kind == "fetch":
-        return matching.fetch_wide(rule.pattern, subject.text)
-    return matching.tool(rule.pattern.casefold(), subject.text.casefold())
+        return matching.url_may_match(rule.pattern, subject.text)
+    return matching.tool_matches(rule.pattern.casefold(), subject.text.casefold())
 
 
-def _path_stops(rule: Rule, path: str) -> bool:
-    if rule.exact is not None:
-        return normal(rule.exact).casefold() == normal(path).casefold()
-    return matching.path_wide(rule.pattern, path)
-
-
-def _protection(subject: Subject, parsed: Parsed | None) -> str | None:
-    """Why this asks whatever the rules and the mode."""
+def _protection_reason(subject: Subject, parsed: ParsedCommand | None) -> str | None:
+    """Return why this asks regardless of rules and mode."""
     if subject.kind == "edit":
-        return next(filter(None, map(protected, subject.files)), None)
+        return next(filter(None, map(edit_reason, subject.stoppable_files)), None)
     if subject.kind != "run":
         return None
-    if too_long(subject.text):
+    if is_too_long(subject.text):
         return "the command line is too long to look through"
+
+    def check(path: str) -> str | None:
+        # A flag or a lone number is not a path; a lookup would only cost time.
+        names = subject.stoppable_names(path) if path and len(path) <= MAX_WORD else (path,)
+        return next(filter(None, map(protected_reason, names)), None)
+
     if parsed is None:
-        return _named(code.words(code.body(subject.text)), protected)
+        return find_named(code.file_words(code.code_of(subject.text)), check)
     if not parsed.commands:
         words = [word for words in matching.loose_words(subject.text) for word in words]
-        return _named([subject.folder or "", *words], protected)
-    # The line may go to other folders first, and write or name a file in any of them.
-    visited = [word for simple in parsed.commands if program(simple.argv) == "cd" for word in simple.argv[1:]]
+        placed = [posixpath.join(subject.folder or "", word) for word in words]
+        return find_named([subject.folder or "", *words, *placed], check)
+    # The line may change to other folders first, and write or name a file in any of them.
+    visited = visited_folders(parsed)
     here = posixpath.join(subject.folder or "", *(word.lstrip("/") for word in visited))
     named = [word for simple in parsed.commands if not only_reads(simple.argv) for word in simple.argv[1:]]
-    written = _redirected(subject, parsed, "write")
-    return _named([*written, *named, *(posixpath.join(here, word) for word in [*written, *named])], protected)
+    written = _redirected_files(subject, parsed, "write")
+    there = [
+        posixpath.join(folder, word) for word in [*written, *named] for folder in (here, subject.folder or "")
+    ]
+    return find_named([*written, *named, *there], check)
 
 
-def _doubtful(subject: Subject, rules: Sequence[Rule]) -> str | None:
-    """Why code asks that may do what a rule stops commands from."""
+def _unchecked_reason(subject: Subject, parsed: ParsedCommand | None) -> str | None:
+    """Return why a call asks whose files may have names that were not checked, and that a rule may stop. A rule that
+    allows the call was applied before.
+    """
+    if subject.real is None or subject.kind not in ("read", "edit", "run"):
+        return None
+    if subject.kind != "run":
+        return next(filter(None, map(subject.real.unchecked, subject.paths or (subject.text,))), None)
+    if parsed is not None and parsed.commands and all(only_reads(each.argv) for each in parsed.commands):
+        return None
+    return subject.real.unchecked(subject.folder or ".")
+
+
+def _code_doubt(subject: Subject, rules: Sequence[Rule]) -> str | None:
+    """Return why code asks that may do what a rule stops commands from doing."""
     if subject.language is None:
         return None
-    text = code.body(subject.text)
+    text = code.code_of(subject.text)
     stopping = (rule for rule in rules if rule.kind == "run" and rule.effect != "allow")
-    found = next((rule for rule in stopping if code.may_run(rule, text)), None)
-    return f"the code may do what a rule stops: {to_text(found.kind, found.pattern)}"[:300] if found else None
+    found = next((rule for rule in stopping if code.mentions_command(rule, text)), None)
+    return (
+        f"the code may do what a rule stops: {rule_text(found.kind, found.pattern)}"[:300] if found else None
+    )
 
 
-def _redirected(subject: Subject, parsed: Parsed, wanted: Literal["read", "write"]) -> list[str]:
-    """The files that the line's redirections open so, relative to the project."""
+def _possible_evasion(subject: Subject, parsed: ParsedCommand | None, rules: Sequence[Rule]) -> str | None:
+    """Return why this may be what a rule stops, in another spelling: then neither the mode `auto` nor a hook allows
+    it.
+
+    A command rule matches words. Where some rule denies or asks, a line runs without asking only when its words fully
+    determine what runs. An edit rule matches paths, which such a line need not name.
+    """
+    if subject.kind != "run":
+        return None
+    stopping = {rule.kind: rule for rule in rules[::-1] if rule.effect != "allow"}
+    if rule := stopping.get("run"):
+        unclear = _unclear_reason(subject, parsed)
+        if unclear:
+            return f"it may do what a rule stops, {rule_text(rule.kind, rule.pattern)[:80]}: {unclear}"[:300]
+    if parsed is not None and (found := _find_variant(parsed, rules)):
+        return f"it may be what a rule stops in other words, {rule_text(found.kind, found.pattern)[:80]}"
+    if (rule := stopping.get("edit")) and parsed is not None:
+        unseen = next(filter(None, (unseen_writes_reason(simple.argv) for simple in parsed.commands)), None)
+        if unseen:
+            return f"it may change what a rule keeps, {rule_text(rule.kind, rule.pattern)[:80]}: {unseen}"[
+                :300
+            ]
+    return None
+
+
+def _is_broad(rule: Rule) -> bool:
+    return rule.exact is None and (rule.kind == "*" or rule.pattern in EVERYTHING)
+
+
+def _find_variant(parsed: ParsedCommand, rules: Sequence[Rule]) -> Rule | None:
+    stopping = [rule for rule in rules if rule.kind == "run" and rule.effect != "allow"]
+    return next(
+        (rule for rule in stopping if any(may_be_meant(rule, simple) for simple in parsed.commands)), None
+    )
+
+
+def _unclear_reason(subject: Subject, parsed: ParsedCommand | None) -> str | None:
+    """Return why it is unknown what runs, or None."""
+    if parsed is None:
+        return "the text does not show what code runs"
+    if parsed.unclear:
+        return parsed.unclear
+    written = [path for simple in parsed.commands for path in simple.written]
+    if path := next(filter(replaces_programs, written), None):
+        return f"{path[:80]} may be a program"
+    folders = [subject.folder or "", *visited_folders(parsed)]
+    changes = written or any(not only_reads(simple.argv) for simple in parsed.commands)
+    if changes and (folder := next(filter(replaces_programs, folders), None)):
+        return f"it may copy or replace a program in {folder[:80]}"
+    return next(filter(None, (unknown_reason(simple.argv) for simple in parsed.commands)), None)
+
+
+def _redirected_files(subject: Subject, parsed: ParsedCommand, wanted: Literal["read", "write"]) -> list[str]:
+    """Return the files that the redirections of the line open in this way, relative to the project."""
     spared = "/dev/null"
     return [
         posixpath.join(subject.folder or "", redirect.target)
@@ -227,132 +363,135 @@ def _redirected(subject: Subject, parsed: Parsed, wanted: Literal["read", "write
     ]
 
 
-def _named(words: Iterable[str], check: Callable[[str], str | None]) -> str | None:
-    """What `check` says of the first path in these words, also within an option, an address or a script."""
-    for word in dict.fromkeys(words):
-        for piece in (word, *re.split(r"[\s=:@,;&|<>()\"'`$]+", word)):
-            reason = check(piece)
-            if reason:
-                return reason
-    return None
-
-
-def _allowing(subject: Subject, parsed: Parsed | None, rules: Sequence[Rule]) -> Rule | None:
-    """The rule that allows the whole subject; where several had to, the first of them."""
+def _allowing_rule(subject: Subject, parsed: ParsedCommand | None, rules: Sequence[Rule]) -> Rule | None:
+    """Return the rule that allows the whole subject; when several are needed, the first of them."""
     allow = [rule for rule in rules if rule.effect == "allow" and rule.kind in ("*", subject.kind)]
     if subject.kind == "run":
-        # The same text is one thing as a command line and another as code.
-        allow = [rule for rule in allow if code.speaks_of_code(rule) == (parsed is None)]
+        # The same text means one thing as a command line and another as code.
+        allow = [rule for rule in allow if code.is_code_rule(rule) == (parsed is None)]
         exact = (rule for rule in allow if rule.exact == subject.text and _same_folder(rule, subject))
-        return next(exact, None) or _all_allowed(subject, parsed, allow, rules)
+        return next(exact, None) or _rule_for_all(subject, parsed, allow, rules)
     if subject.kind in ("read", "edit"):
+        # Every name needs a rule, links too: otherwise a permitted link would give access to its target.
         found = [next((rule for rule in allow if _path_allowed(rule, path)), None) for path in subject.files]
         return found[0] if all(found) else None
     return next((rule for rule in allow if _other_allowed(rule, subject)), None)
 
 
 def _same_folder(rule: Rule, subject: Subject) -> bool:
-    return normal(rule.folder or ".") == normal(subject.folder or ".")
+    return normalized_path(rule.folder or ".") == normalized_path(subject.folder or ".")
 
 
 def _path_allowed(rule: Rule, path: str) -> bool:
     if rule.exact is not None:
-        return normal(rule.exact) == normal(path)
-    return secret(path) is None and matching.path_narrow(rule.pattern, path)
+        return normalized_path(rule.exact) == normalized_path(path)
+    return secret_reason(path) is None and matching.path_matches(rule.pattern, path)
 
 
 def _other_allowed(rule: Rule, subject: Subject) -> bool:
     if rule.exact is not None:
         return rule.exact == subject.text
-    match = matching.fetch_narrow if subject.kind == "fetch" else matching.tool
+    match = matching.url_matches if subject.kind == "fetch" else matching.tool_matches
     return match(rule.pattern, subject.text)
 
 
-def _all_allowed(
-    subject: Subject, parsed: Parsed | None, allow: Sequence[Rule], rules: Sequence[Rule]
+def _rule_for_all(
+    subject: Subject, parsed: ParsedCommand | None, allow: Sequence[Rule], rules: Sequence[Rule]
 ) -> Rule | None:
-    """Every command of the line needs a rule that speaks for it, and none may write a file besides. Code needs one for
-    its language, and may not name what is kept back."""
-    kept = [rule for rule in rules if rule.kind == "read" and rule.effect != "allow"]
+    """Every command of the line needs a rule that allows it, and none may write other files. Code needs a rule for
+    its language, and must not name a file that a rule withholds.
+    """
 
-    def kept_back(path: str) -> str | None:
+    def is_secret(path: str) -> str | None:
         whole = posixpath.join(subject.folder or "", path)
-        return secret(whole) or next(
-            (rule.pattern for rule in kept if path and _path_stops(rule, whole)), None
-        )
+        return next(filter(None, map(secret_reason, subject.stoppable_names(whole))), None)
 
     if parsed is None:
-        found = next((rule for rule in allow if code.allows(rule, subject.language or "")), None)
-        return found if _named(code.words(code.body(subject.text)), kept_back) is None else None
+        if find_withheld(subject, parsed, rules):
+            return None
+        found = next((rule for rule in allow if code.allows_language(rule, subject.language or "")), None)
+        return found if find_named(code.file_words(code.code_of(subject.text)), is_secret) is None else None
+    # A line that was not understood has no commands. `all` of nothing is true, so it must not get that
+    # far.
     if not parsed.commands or any(simple.written for simple in parsed.commands):
         return None
-    if any(map(kept_back, _redirected(subject, parsed, "read"))):
+    read = _redirected_files(subject, parsed, "read")
+    if any(map(is_secret, read)) or any(map(make_check(subject, rules, "read"), read)):
         return None
+    visited = visited_folders(parsed)
+
+    def names_withheld(simple: SimpleCommand) -> bool:
+        kept = find_in_command(subject, simple, rules, visited)
+        return (kept or find_named(simple.argv[1:], is_secret)) is not None
+
     each = [
-        next((rule for rule in allow if _speaks_for(rule, simple, kept_back)), None)
+        next((rule for rule in allow if _allows_command(rule, simple, names_withheld)), None)
         for simple in parsed.commands
     ]
     return each[0] if all(each) else None
 
 
-def _speaks_for(rule: Rule, simple: Simple, kept_back: Callable[[str], str | None]) -> bool:
-    """A rule whose every word is spelled out may name anything, but not what takes its orders from a pipe."""
-    if rule.exact is not None or not matching.words_narrow(rule.pattern, simple.argv):
+def _allows_command(
+    rule: Rule, simple: SimpleCommand, names_withheld: Callable[[SimpleCommand], bool]
+) -> bool:
+    """A rule without a wildcard may name anything, but not a risky program that is fed from a pipe."""
+    if rule.exact is not None or not matching.words_match(rule.pattern, simple.argv):
         return False
     if "*" not in rule.pattern:
         return simple.risk is None or not simple.fed
-    return simple.risk is None and _named(simple.argv[1:], kept_back) is None
+    return simple.risk is None and not names_withheld(simple)
 
 
-def _by_mode(subject: Subject, parsed: Parsed | None, mode: str, folders: Sequence[str]) -> Decision:
+def _by_mode(subject: Subject, parsed: ParsedCommand | None, mode: str, folders: Sequence[str]) -> Decision:
     if mode == "auto":
-        return _policy("allow", "the mode is auto")
+        return _by_policy("allow", "the mode is auto")
     if subject.kind == "read":
-        reason = next(filter(None, map(secret, subject.files)), None)
-        return _policy("ask", reason) if reason else _policy("allow", "reading needs no leave")
-    if subject.kind == "fetch" and subject.after and matching.same_place(subject.after, subject.text):
-        return _policy("allow", "it is on the host that leave was given for")
+        reason = next(filter(None, map(secret_reason, subject.stoppable_files)), None)
+        return _by_policy("ask", reason) if reason else _by_policy("allow", "reading needs no permission")
+    # The user saw the first address only: a redirect to another host asks again.
+    if subject.kind == "fetch" and subject.after and matching.same_origin(subject.after, subject.text):
+        return _by_policy("allow", "it is on the host that was permitted")
     if subject.kind == "app-tool" and subject.reads_only:
-        return _policy("allow", "the app's tool only reads")
+        return _by_policy("allow", "the app's tool only reads")
     if subject.kind == "edit" and mode == "accept-edits":
-        if all(_inside(path, folders) for path in subject.files):
-            return _policy("allow", "edits in the project are accepted")
-        return _policy("ask", "it is outside the project")
+        if all(_is_inside(path, folders) for path in subject.files):
+            return _by_policy("allow", "edits in the project are accepted")
+        return _by_policy("ask", "it is outside the project")
     if parsed is not None and parsed.unclear:
-        return _policy("ask", f"the command is not understood: {parsed.unclear}")
-    return _policy("ask", "no rule allows it")
+        return _by_policy("ask", f"the command is not understood: {parsed.unclear}")
+    return _by_policy("ask", "no rule allows it")
 
 
-def _inside(path: str, folders: Sequence[str]) -> bool:
-    path = normal(path)
+def _is_inside(path: str, folders: Sequence[str]) -> bool:
+    path = normalized_path(path)
     if path.startswith("/"):
-        return any(path.startswith(f"{normal(folder).rstrip('/')}/") for folder in folders)
+        return any(path.startswith(f"{normalized_path(folder).rstrip('/')}/") for folder in folders)
     return path.split("/")[0] != ".."
 
 
 def _by_rule(rule: Rule) -> Decision:
     words = {"allow": "allows", "ask": "asks for", "deny": "denies"}
     return Decision(
-        rule.effect, "rule", rule, f"a rule {words[rule.effect]} {to_text(rule.kind, rule.pattern)}"[:300]
+        rule.effect, "rule", rule, f"a rule {words[rule.effect]} {rule_text(rule.kind, rule.pattern)}"[:300]
     )
 
 
-def _by_hook(hook: HookWord) -> Decision:
+def _by_hook(hook: HookAdvice) -> Decision:
     words = {"allow": "allows it", "ask": "asks"}
     return Decision(hook.effect, "hook", None, f"the hook {hook.hook} {words[hook.effect]}: {hook.reason}")
 
 
-def _policy(effect: Effect, reason: str) -> Decision:
+def _by_policy(effect: Effect, reason: str) -> Decision:
     return Decision(effect, "policy", None, reason)
 
 
-def _suggested(subject: Subject) -> tuple[str, ...]:
-    """The patterns of a standing answer: as little as was asked for."""
+def _suggested_patterns(subject: Subject) -> tuple[str, ...]:
+    """Return the patterns of a permanent answer: as narrow as what was asked."""
     if subject.kind == "fetch":
-        found = matching.address(subject.text)
+        found = matching.parse_address(subject.text)
         return (found.place,) if found else ()
     if subject.kind in ("read", "edit"):
-        patterns = tuple(f"={normal(path)}" for path in subject.files)
+        patterns = tuple(f"={normalized_path(path)}" for path in subject.files)
     elif subject.commands:
         patterns = tuple(dict.fromkeys(f"={command}" for command in subject.commands))
     elif subject.kind == "run" or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", subject.text):

@@ -1,7 +1,7 @@
-"""Why a call, a prompt or a compaction did not go ahead: the codes, what each means, and where to go instead.
+"""Why a call, a prompt or a compaction was denied or redirected: the codes, their meaning, and the remedy.
 
-One table. What the model and the app are told carries a code of it; docs/denials.md is made of it
-(`python -m sidecar.policy.document`). A redirect is no denial: it says where to go, and the same call made again runs.
+One table. Denials for the model and the app have a code of it; docs/denials.md is generated from it
+(`python -m sidecar.policy.document`). A redirect names a better tool, and the same call made again runs.
 """
 
 from __future__ import annotations
@@ -10,78 +10,78 @@ from typing import Literal
 
 import msgspec
 
-Sort = Literal["denial", "redirect"]
+DenialSort = Literal["denial", "redirect"]
 
 
-class Code(msgspec.Struct, frozen=True):
-    """`does` says what happened; `remedy` what a person or the model can do."""
+class DenialCode(msgspec.Struct, frozen=True):
+    """`does` says what happened; `remedy` says what the user or the model can do."""
 
-    sort: Sort
+    sort: DenialSort
     does: str
     remedy: str
 
 
-CODES: dict[str, Code] = {
-    "rule_denied": Code(
+CODES: dict[str, DenialCode] = {
+    "rule_denied": DenialCode(
         "denial",
-        "A standing rule denies it.",
-        "Take the rule back (`permissionRules/remove`), or change it in the settings file that has it.",
+        "A permission rule denies it.",
+        "Remove the rule (`permissionRules/remove`), or change it in its settings file.",
     ),
-    "read_only": Code(
+    "read_only": DenialCode(
         "denial",
-        "The chat is read-only: edits, commands and fetches do not run in it.",
+        "The chat is read-only: edits, commands and fetches are denied.",
         "Choose another `mode` for the chat.",
     ),
-    "user_denied": Code("denial", "A person was asked and said no.", "Do what they said instead."),
-    "nobody_answered": Code(
+    "user_denied": DenialCode("denial", "The user denied it.", "Follow the user's feedback."),
+    "nobody_answered": DenialCode(
         "denial",
-        "A person was asked and did not answer in time.",
+        "The user did not answer in time.",
         "Ask again later, or set `permissions.expiry` higher.",
     ),
-    "cannot_ask": Code(
+    "cannot_ask": DenialCode(
         "denial",
-        "It needs a person's word, and the app cannot ask for it.",
+        "It needs the user's permission, and the app cannot ask for it.",
         "Offer `capabilities.permissions` in `initialize`, or add a rule that allows it.",
     ),
-    "hook_denied": Code(
+    "hook_denied": DenialCode(
         "denial",
         "A hook denied the call before the tool ran.",
-        "Do what the hook says; `hooks/list` names its file.",
+        "Follow the hook's message; `hooks/list` names its file.",
     ),
-    "hook_stopped": Code(
-        "denial", "A hook ended the turn.", "Read its reason; send another prompt to go on."
+    "hook_stopped": DenialCode(
+        "denial", "A hook ended the turn.", "Read its reason; send another prompt to continue."
     ),
-    "prompt_blocked": Code(
+    "prompt_blocked": DenialCode(
         "denial",
-        "A hook refused the prompt: no model was asked, and the prompt has left the view.",
+        "A hook refused the prompt: nothing was sent to a model, and the prompt is hidden.",
         "Change the prompt, or the hook.",
     ),
-    "compaction_blocked": Code(
+    "compaction_blocked": DenialCode(
         "denial",
         "A hook refused an automatic compaction. Nothing was changed.",
         "Compact by hand (`chat/compact`), or change the hook.",
     ),
-    "route_big_read": Code(
+    "route_big_read": DenialCode(
         "redirect",
-        "A file larger than `routing.big_reads_bytes` was to be read whole.",
+        "The call would read a whole file larger than `routing.big_reads_bytes`.",
         "`index_path` and `search_context`, or a range of lines.",
     ),
-    "route_fetch": Code(
-        "redirect", "A page was to be fetched by a command, all of it into the window.", "`fetch_url`."
+    "route_fetch": DenialCode(
+        "redirect", "The command would fetch a whole page into the context window.", "`fetch_url`."
     ),
-    "route_listing": Code(
-        "redirect", "A command would list without a bound.", "`glob`, `run_batch`, or a limit."
+    "route_listing": DenialCode(
+        "redirect", "The command would list without a limit.", "`glob`, `run_batch`, or a limit."
     ),
-    "route_noisy": Code(
+    "route_noisy": DenialCode(
         "redirect",
-        "A test runner, build or install prints much.",
-        "`run_batch` with `queries`; a quiet option runs at once.",
+        "A test runner, build or install has much output.",
+        "`run_batch` with `queries`, or a quiet option.",
     ),
 }
 
 
 def denial(code: str, message: str, by: str = "", instead: str = "") -> dict[str, str]:
-    """Why something did not go ahead, as it is journalled: a code, words, who said so, and where to go instead."""
+    """A denial as it is stored: a code, a message, who denied it, and the tool to use instead."""
     assert code in CODES, code
     made = {"code": code, "message": message, "by": by, "instead": instead}
     return {name: value for name, value in made.items() if value}

@@ -1,26 +1,27 @@
-"""Writes docs/denials.md from the table of codes: `python -m sidecar.policy.document`."""
+"""Write docs/denials.md from the table of codes: `python -m sidecar.policy.document`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from .denials import CODES, Sort
+from .denials import CODES, DenialSort
 
 PAGE = Path(__file__).parents[2] / "docs" / "denials.md"
 
-_HEAD = """# Why something did not go ahead
+_HEAD = """# Denials and redirects
 
-<!-- Made by `python -m sidecar.policy.document` from sidecar/policy/denials.py. Do not edit. -->
+<!-- Generated from sidecar/policy/denials.py by `python -m sidecar.policy.document`. -->
 
-What is denied or shown another way carries a code. A call's item has it in `notRun.code` with `message`, `by` (who
-said so) and `instead` (the tool to use); `permission.resolved` has it in `code`; a refused prompt's error in
-`data.params.code`; a notice in `params.code`. Codes stay what they are; new ones may come.
+Everything that is denied or redirected has a code. You find it in `notRun.code` of a tool call's
+item, with `message`, `by` (who denied it) and `instead` (the tool to use); in `code` of
+`permission.resolved`; in `data.params.code` of a refused prompt's error; and in `params.code` of a
+notice. Codes do not change; new versions may add some.
 """
 
-_TITLES: dict[Sort, str] = {
-    "denial": "## Denials\n\nIt was not done, and the same again will be denied again unless something changes.",
-    "redirect": "## Redirects\n\nThe call was answered with a better way, once. The same call made again runs as it is."
-    "\nEach rule is switched by its key in [`[routing]`](configuration.md).",
+_TITLES: dict[DenialSort, str] = {
+    "denial": "## Denials\n\nThe call was not run. A repeat is denied again unless something changes.",
+    "redirect": "## Redirects\n\nThe call was answered once with the name of a better tool. "
+    "The same call made again\nruns unchanged. Each rule has a key in [`[routing]`](configuration.md).",
 }
 
 

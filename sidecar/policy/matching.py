@@ -1,29 +1,37 @@
-"""Which paths, commands, addresses and tools a rule's pattern means. Knows no modes and no order of rules.
+"""Which paths, commands, URLs and tools the pattern of a rule matches. Knows no modes and no order of rules.
 
-Each kind has two readings: `narrow` for rules that give leave, where a doubt means no, and `wide` for rules that stop
-something, where a doubt means yes. No regular expression is made of a pattern, so that none can take for ever.
+Each kind has two matches: a narrow one for rules that allow, where a doubt means no, and a wide one for rules that
+stop something, where a doubt means yes. Patterns are never compiled to regular expressions, so matching is never
+exponential.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-import unicodedata
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from .commands import Parsed, Simple, too_long
-from .programs import program
-from .protected import normal
+from ..system.lazy import lazy_module
+from ..text.folding import fold_case
+from .commands import ParsedCommand, SimpleCommand, is_too_long
+from .programs import program_name
+from .protected import normalized_path
 from .rules import EVERYTHING
+
+if TYPE_CHECKING:
+    import idna
+else:
+    idna = lazy_module("idna")
 
 PORTS = {"http": 80, "https": 443}
 
 
 class Address(msgspec.Struct, frozen=True):
-    """An http address whose host is beyond doubt. `port` is None when it is the scheme's own."""
+    """An http URL with an unambiguous host. `port` is None when it is the default of the scheme."""
 
     scheme: str
     host: str
@@ -35,61 +43,83 @@ class Address(msgspec.Struct, frozen=True):
         return self.host if self.port is None else f"{self.host}:{self.port}"
 
 
-def path_narrow(pattern: str, path: str) -> bool:
-    path = normal(path)
+def path_matches(pattern: str, path: str) -> bool:
+    path = normalized_path(path)
+    # A pattern that allows is relative to the project: what climbs out of it is never meant.
     if path.split("/")[0] == "..":
         return False
     if pattern in EVERYTHING:
         return True
     if path.startswith("/") != pattern.startswith("/"):
         return False
-    return _stars(_path_parts(pattern), path.strip("/").split("/"), _name, "**")
+    return _star_matches(_path_parts(pattern), path.strip("/").split("/"), _name_matches, "**")
 
 
-def path_wide(pattern: str, path: str) -> bool:
-    """Also a folder's contents by the folder's name, whatever the case and the Unicode form."""
-    path = normal(_folded(path))
-    pattern = _folded(pattern)
+def path_may_match(pattern: str, path: str) -> bool:
+    """Match also the contents of a folder by its name, in any case and Unicode form."""
+    path = normalized_path(fold_case(path))
+    pattern = fold_case(pattern)
     if "/" in pattern.strip("/") and path.startswith("/") != pattern.startswith("/"):
         return False
     parts = _path_parts(pattern.rstrip("/") or pattern)
-    return _stars([*parts, "**"], path.strip("/").split("/"), _name, "**")
+    return _star_matches([*parts, "**"], path.strip("/").split("/"), _name_matches, "**")
 
 
-def words_narrow(pattern: str, argv: Sequence[str]) -> bool:
-    """Word by word. A star in the first word stays within a folder, and one in another takes no way up (`..`)."""
+def words_match(pattern: str, argv: Sequence[str]) -> bool:
+    """Match word by word. A star in the first word stays within a folder, and one in another matches no `..`."""
     if pattern in EVERYTHING:
         return True
-    wanted, open_end = _wanted(pattern)
+    wanted, open_end = _pattern_words(pattern)
     if len(argv) < len(wanted) or (len(argv) > len(wanted) and not open_end):
         return False
+    # `build` must not allow `./build`: the one is found by PATH, the other is a file of the project.
     if wanted[0].count("/") != argv[0].count("/"):
         return False
-    return all(map(_word, wanted, argv))
+    return all(map(_word_matches, wanted, argv))
 
 
-def run_wide(pattern: str, line: str, parsed: Parsed) -> bool:
-    """True when a command of the line is meant. In a line that is unclear the words may stand anywhere, quoted or
-    within another command. One that is too long is not looked through: it asks in any case."""
+def command_may_match(pattern: str, line: str, parsed: ParsedCommand) -> bool:
+    """Return whether a command of the line matches. In an unclear line the words may be anywhere, quoted or within
+    another command. A line that is too long is not searched: it asks in any case.
+    """
     if pattern in EVERYTHING:
         return True
-    if too_long(line):
+    if is_too_long(line):
         return False
-    wanted, open_end = _wanted(_folded(pattern))
+    wanted, open_end = _pattern_words(fold_case(pattern))
     if parsed.unclear is None:
-        return any(_argv_wide(wanted, simple, open_end=open_end) for simple in parsed.commands)
-    return any(_in_order(wanted, words) for words in loose_words(_folded(line)))
+        return any(_argv_may_match(wanted, simple, open_end=open_end) for simple in parsed.commands)
+    return any(_in_order(wanted, words) for words in loose_words(fold_case(line)))
+
+
+def names_program(word: str, argv: Sequence[str]) -> bool:
+    """Return whether a folded word of a pattern names the program of a command, in any folder."""
+    return _glob_matches(word, fold_case(argv[0])) or _glob_matches(word, fold_case(program_name(argv)))
+
+
+def matches_word(pattern: str, word: str) -> bool:
+    """Return whether a word matches one word of a pattern; both are folded."""
+    return _glob_matches(pattern, word)
+
+
+def lies_above(pattern: str, path: str) -> bool:
+    """Return whether a path is a folder that contains all files of the pattern: `docs` of `docs/**` and `docs/*.md`."""
+    names = normalized_path(fold_case(path)).strip("/").split("/")
+    parts = _path_parts(fold_case(pattern))
+    if len(names) >= len(parts) or "**" in parts[: len(names)]:
+        return False
+    return path.startswith("/") == pattern.startswith("/") and all(map(_name_matches, parts, names))
 
 
 def loose_words(line: str) -> list[list[str]]:
-    """The words of a line that is not understood, command by command as far as can be guessed."""
+    """Return the words of a line that cannot be parsed, split into commands by guess."""
     line = re.sub(r"\$\{?ifs\}?", " ", line, flags=re.IGNORECASE)
     line = re.sub(r"\\\n|[\"'\\]", "", line)
     return [piece.split() for piece in re.split(r"[;&|\n(){}`]", re.sub(r"[,<>]", " ", line))]
 
 
-def address(url: str) -> Address | None:
-    """None when programs could disagree about which host is meant."""
+def parse_address(url: str) -> Address | None:
+    """Parse a URL; None when programs could disagree about its host."""
     if not url.isascii() or any(char <= " " or char in '\\"<>^`{|}\x7f' for char in url):
         return None
     try:
@@ -110,9 +140,9 @@ def address(url: str) -> Address | None:
     return Address(parts.scheme, host, None if port == PORTS[parts.scheme] else port, rest)
 
 
-def same_place(one: str, other: str) -> bool:
-    """Whether two addresses are of the same host and port; http may become https of the same host."""
-    first, second = address(one), address(other)
+def same_origin(one: str, other: str) -> bool:
+    """Return whether two URLs have the same host and port; http may become https of the same host."""
+    first, second = parse_address(one), parse_address(other)
     if first is None or second is None:
         return False
     if (first.scheme, second.scheme) == ("http", "https") and first.port is None:
@@ -120,72 +150,73 @@ def same_place(one: str, other: str) -> bool:
     return (first.scheme, first.place) == (second.scheme, second.place)
 
 
-def fetch_narrow(pattern: str, url: str) -> bool:
-    found = address(url)
+def url_matches(pattern: str, url: str) -> bool:
+    found = parse_address(url)
     if found is None or ".." in re.split(r"[/?&\\]", unquote(unquote(found.rest))):
         return False
-    return pattern in EVERYTHING or _fetches(pattern, found, found.place, (found.rest,))
+    return pattern in EVERYTHING or _address_matches(pattern, found, found.place, (found.rest,))
 
 
-def fetch_wide(pattern: str, url: str) -> bool:
-    """Any port when the pattern has none, and any way to spell a path; when the address is in doubt, one that has the
-    host's name in it."""
-    found = address(url)
+def url_may_match(pattern: str, url: str) -> bool:
+    """Match any port when the pattern has none, and any spelling of a path; an ambiguous URL matches when it contains
+    the name of the host.
+    """
+    found = parse_address(url)
     if pattern in EVERYTHING:
         return True
     if found is None:
-        return _pattern_parts(pattern)[1].strip("*") in _folded(url)
+        return _pattern_parts(pattern)[1].strip("*") in fold_case(url)
     spellings = _spellings(found.rest)
-    return any(_fetches(pattern, found, place, spellings) for place in (found.place, found.host))
+    return any(_address_matches(pattern, found, place, spellings) for place in (found.place, found.host))
 
 
-def tool(pattern: str, name: str) -> bool:
-    """`server/tool`, each part by itself; what has no server is one part."""
+def tool_matches(pattern: str, name: str) -> bool:
+    """Match `server/tool`, each part by itself; a name without a server is one part."""
     if pattern in EVERYTHING:
         return True
     wanted, given = pattern.split("/", 1), name.split("/", 1)
-    return len(wanted) == len(given) and all(map(_glob, wanted, given))
+    return len(wanted) == len(given) and all(map(_glob_matches, wanted, given))
 
 
-def _wanted(pattern: str) -> tuple[list[str], bool]:
-    """The pattern's words, and whether any further ones may follow."""
+def _pattern_words(pattern: str) -> tuple[list[str], bool]:
+    """Return the words of the pattern, and whether further ones may follow."""
     wanted = pattern.split()
     if wanted[-1] == "*" and len(wanted) > 1:
         return wanted[:-1], True
     return wanted, False
 
 
-def _word(pattern: str, word: str) -> bool:
+def _word_matches(pattern: str, word: str) -> bool:
     climbs = "*" in pattern and pattern != "*" and ".." in word.split("/")
-    return not climbs and _glob(pattern, word)
+    return not climbs and _glob_matches(pattern, word)
 
 
-def _argv_wide(wanted: list[str], simple: Simple, *, open_end: bool) -> bool:
-    argv = [_folded(word) for word in simple.argv]
+def _argv_may_match(wanted: list[str], simple: SimpleCommand, *, open_end: bool) -> bool:
+    argv = [fold_case(word) for word in simple.argv]
     if len(argv) < len(wanted) or (len(argv) > len(wanted) and not open_end):
         return False
-    starts = _glob(wanted[0], argv[0]) or _glob(wanted[0], _folded(program(simple.argv)))
-    return starts and all(map(_glob, wanted[1:], argv[1:]))
+    return names_program(wanted[0], simple.argv) and all(map(_glob_matches, wanted[1:], argv[1:]))
 
 
 def _in_order(wanted: list[str], words: list[str]) -> bool:
     rest = iter(words)
     return all(
-        any(_glob(want, word) or _glob(want, posixpath.basename(word)) for word in rest) for want in wanted
+        any(_glob_matches(want, word) or _glob_matches(want, posixpath.basename(word)) for word in rest)
+        for want in wanted
     )
 
 
-def _fetches(pattern: str, found: Address, place: str, rests: Sequence[str]) -> bool:
+def _address_matches(pattern: str, found: Address, place: str, rests: Sequence[str]) -> bool:
     scheme, host, rest = _pattern_parts(pattern)
     if scheme and scheme != found.scheme:
         return False
     if host != "*" and not (place.endswith(host[1:]) if host.startswith("*.") else place == host):
         return False
-    return not rest or any(_glob(rest, spelling) for spelling in rests)
+    return not rest or any(_glob_matches(rest, spelling) for spelling in rests)
 
 
 def _spellings(rest: str) -> tuple[str, ...]:
-    """A path as it is written, and as a server may read it: decoded, and without `..` and doubled slashes."""
+    """Return a path as it is written, and as a server may read it: decoded, and without `..` and doubled slashes."""
     path, mark, query = rest.partition("?")
     plain = unquote(unquote(path))
     short = re.sub("^/+", "/", posixpath.normpath(plain)) + ("/" if plain.endswith("/") else "")
@@ -193,7 +224,7 @@ def _spellings(rest: str) -> tuple[str, ...]:
 
 
 def _pattern_parts(pattern: str) -> tuple[str, str, str]:
-    """Scheme, host and path of an address, of which a host alone has only that."""
+    """Return scheme, host and path of a URL pattern; a host alone has only that."""
     scheme, separator, rest = pattern.partition("://")
     if not separator:
         return "", _host(pattern), ""
@@ -202,11 +233,9 @@ def _pattern_parts(pattern: str) -> tuple[str, str, str]:
 
 
 def _host(text: str) -> str:
-    """A host as addresses spell it: `Bücher.example` is `xn--bcher-kva.example`."""
+    """Return a host as URLs spell it: `Bücher.example` is `xn--bcher-kva.example`."""
     if text.isascii():
         return text.casefold()
-    import idna
-
     stars, name = ("*.", text[2:]) if text.startswith("*.") else ("", text)
     try:
         return stars + idna.encode(name, uts46=True).decode()
@@ -215,8 +244,9 @@ def _host(text: str) -> str:
 
 
 def _path_parts(pattern: str) -> list[str]:
-    """The pattern's names. Without a slash before its end it may begin anywhere; `**` at the end means something
-    beneath, not the folder itself."""
+    """Return the names of the pattern. Without a slash before its end it may begin anywhere; `**` at the end matches
+    what is beneath, not the folder itself.
+    """
     bare = pattern.rstrip("/")
     names = [name for name in bare.split("/") if name not in ("", ".")]
     if "/" not in bare:
@@ -226,18 +256,21 @@ def _path_parts(pattern: str) -> list[str]:
     return [*names[:-1], "*", "**"] if names[-1:] == ["**"] else names
 
 
-def _name(pattern: str, text: str) -> bool:
-    return _stars(pattern, text, lambda one, other: one in ("?", other), "*")
+def _name_matches(pattern: str, text: str) -> bool:
+    return _star_matches(pattern, text, lambda one, other: one in ("?", other), "*")
 
 
-def _glob(pattern: str, text: str) -> bool:
-    return _stars(pattern, text, str.__eq__, "*")
+def _glob_matches(pattern: str, text: str) -> bool:
+    return _star_matches(pattern, text, str.__eq__, "*")
 
 
-def _stars(pattern: Sequence[str], text: Sequence[str], same: Callable[[str, str], bool], star: str) -> bool:
-    """Whether the text is what the pattern says, piece by piece, where `star` stands for any number of pieces.
+def _star_matches(
+    pattern: Sequence[str], text: Sequence[str], same: Callable[[str, str], bool], star: str
+) -> bool:
+    """Match piece by piece, where `star` matches any number of pieces.
 
-    After a mismatch only the last star takes one piece more: giving more to an earlier one cannot help.
+    After a mismatch only the last star takes one piece more: extending an earlier one cannot help, so this is not
+    exponential.
     """
     at = reached = 0
     back: int | None = None
@@ -253,7 +286,3 @@ def _stars(pattern: Sequence[str], text: Sequence[str], same: Callable[[str, str
         else:
             return False
     return all(piece == star for piece in pattern[reached:])
-
-
-def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()

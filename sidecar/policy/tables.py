@@ -1,14 +1,14 @@
-"""What is known of programs: which run other code, by which options they write files, which only read.
+"""Knowledge about programs: which run other code, with which options they write files, which only read.
 
-No table of this kind is ever whole, so it never gives leave: it takes it from rules with wildcards, whose author cannot
-have thought of every option (`programs`). A rule without one still holds.
+No such table is ever complete, so it never allows anything: it only restricts rules with wildcards, whose author
+cannot have thought of every option (`programs`). A rule without a wildcard still applies.
 """
 
 from __future__ import annotations
 
 
-def names(text: str) -> frozenset[str]:
-    """Names, separated by blanks."""
+def word_set(text: str) -> frozenset[str]:
+    """Return a set of names, separated by blanks."""
     return frozenset(text.split())
 
 
@@ -19,7 +19,7 @@ _BUILTIN = "it changes what the shell's next words mean, or runs them"
 _WRITES = "it writes the files that it names"
 _SERVES = "it works through a service or a container, which can do anything"
 
-WHOLE: dict[str, str] = {
+RISKY_PROGRAMS: dict[str, str] = {
     name: reason
     for reason, programs in {
         _RUNS: """
@@ -52,7 +52,7 @@ WHOLE: dict[str, str] = {
     for name in programs.split()
 }
 
-OPTIONS: dict[str, str] = {
+RISKY_OPTIONS: dict[str, str] = {
     "ack": "--pager --output --ackrc --noenv",
     "ag": "--pager --path-to-ignore",
     "bat": "--pager --config-file",
@@ -74,7 +74,7 @@ OPTIONS: dict[str, str] = {
     "jest": "--config --globalSetup --globalTeardown --setupFiles --setupFilesAfterEnv --testEnvironment --runner"
     " --testRunner --reporters --transform --resolver --rootDir --roots --outputFile --preset --projects"
     " --moduleDirectories --prettierPath --snapshotSerializers --testSequencer --filter -c",
-    "less": "--log-file --LOG-FILE --lesskey-file --lesskey-src --lesskey-content --tag-file -o -O -k -T +",
+    "less": "--cmd --log-file --LOG-FILE --lesskey-file --lesskey-src --lesskey-content --tag-file -o -O -k -T +",
     "man": "--pager --html --config-file --preprocessor --gxditview -P -H -C -p -X",
     "more": "+",
     "mypy": "--config-file --python-executable --install-types --junit-xml --cache-dir --custom-typeshed-dir"
@@ -110,12 +110,13 @@ OPTIONS: dict[str, str] = {
 }
 """A program's options that run other programs or write files. `--name` is found in its abbreviations too, `-x` in a
 cluster of letters, `-name` as find and go spell them, `-x*` with its value attached; `+` and `@` begin a word. What
-ends in `!` is found only as it stands."""
+ends in `!` is matched only literally.
+"""
 
 ANY_PROGRAM = "--exec --exec-batch --eval --pager --editor --shell --to-command --use-compress-program"
-"""What these mean is the same wherever they are known."""
+"""Options with the same meaning in every program."""
 
-SUBCOMMANDS: dict[str, str] = {
+RISKY_SUBCOMMANDS: dict[str, str] = {
     "cargo": "build b check c test t clippy fmt doc bench tree metadata version",
     "gh": "pr issue run search release workflow status label",
     "go": "build vet test list version fmt doc",
@@ -124,10 +125,12 @@ SUBCOMMANDS: dict[str, str] = {
     "pnpm": "test t run run-script start ls list outdated why",
     "yarn": "test run start list why outdated info",
 }
-"""Of programs with many: those that a rule with a wildcard may reach. Others install, publish, or may be an alias."""
+"""Programs with subcommands: those that a rule with a wildcard may match. Others install, publish, or may be an
+alias.
+"""
 
-GIT: dict[str, str] = dict.fromkeys(
-    names("""
+RISKY_GIT: dict[str, str] = dict.fromkeys(
+    word_set("""
     status log diff show blame annotate branch tag rev-parse rev-list ls-files ls-tree cat-file describe shortlog stash
     reflog merge-base name-rev show-ref for-each-ref count-objects cherry whatchanged diff-tree diff-index diff-files
     check-ignore check-attr add commit checkout switch restore reset merge mv rm cherry-pick revert fetch pull push
@@ -140,20 +143,82 @@ GIT: dict[str, str] = dict.fromkeys(
     "pull": "--upload-pack --strategy -s",
     "rebase": "--exec --interactive --strategy -x -i -s",
 }
-"""Git's own commands, which no alias can stand in for, with their options that run or write something else."""
+"""Git's own commands, which no alias can replace, with their options that run or write something else."""
 
-GIT_READS = names(
+GIT_READS = word_set(
     """
     status log diff show blame annotate rev-parse rev-list ls-files ls-tree cat-file describe shortlog grep reflog
     merge-base name-rev show-ref for-each-ref check-ignore check-attr add commit
     """
 )
 
-READERS = names(
+READ_ONLY_PROGRAMS = word_set(
     """
     cat ls grep egrep fgrep rg ag head tail wc nl tac less more file stat du diff cmp comm cut sort uniq tr fold column
     md5sum sha1sum sha256sum cksum basename dirname realpath readlink tree find fd fdfind bat jq test [ echo printf cd
     pwd true false od hexdump strings xxd base64 which type locate sed zcat zgrep ps
     """
 )
-"""Programs that only look at the files that they name, unless `risk` says otherwise."""
+"""Programs that only read the files that they name, unless `risk` says otherwise."""
+
+LISTERS = word_set(
+    "ls cd find fd fdfind tree du stat test [ mkdir rmdir pwd which locate basename dirname realpath readlink"
+)
+"""Programs that show or make folders, and read no file in them."""
+
+PLAIN_PROGRAMS = word_set(
+    """
+    cp mv rm rmdir unlink mkdir touch ln chmod chown chgrp truncate mktemp sync sleep seq yes expr date cal uname arch
+    hostname whoami id groups users who uptime nproc free df printenv tty clear kill pgrep pidof : iconv shuf paste join
+    tsort rev expand unexpand fmt pr nl factor numfmt b2sum sha224sum sha384sum sha512sum sum base32 basenc dos2unix
+    unix2dos gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd zip tar unzip git
+    """
+)
+"""Programs that change only what their words name, and start no other program unless `risk` says so."""
+
+SYSTEM_FOLDERS = word_set("/bin /sbin /usr/bin /usr/sbin /usr/local/bin /opt/homebrew/bin")
+"""Folders in which a known name is the known program. Anywhere else it may be a copy of any other."""
+
+UNSEEN_WRITES: dict[str, str] = {
+    "cpio": "-i -p --extract --pass-through",
+    "cp": "-r -R -a -d --recursive --archive",
+    "ar": "x",
+    "jar": "x -x --extract",
+    "7z": "x e",
+    "7za": "x e",
+    "7zr": "x e",
+    "7zz": "x e",
+    "rar": "x e",
+    "unrar": "x e",
+    "arj": "x e",
+    "lha": "x e -x -e",
+    "zpaq": "x extract",
+    "zstd": "-r",
+    "gzip": "-r --recursive",
+    "curl": "-O -J --remote-name --remote-name-all --remote-header-name --output-dir",
+}
+"""Options and first words with which a program writes files whose names the line does not show. A word without a dash
+is the program's command, alone or as a letter of its first word.
+"""
+
+UNSEEN_WHOLE = word_set(
+    """
+    unzip funzip bsdunzip unar cabextract unshield dpkg-deb rpm2archive rsync rclone scp sftp wget aria2c lftp
+    patch unsquashfs uudecode munpack ripmime debugfs pax dar star restore svn hg bzr fossil
+    """
+)
+"""Programs that always do so."""
+
+GIT_UNSEEN = word_set(
+    """
+    checkout switch restore reset merge pull rebase cherry-pick revert apply am stash clone worktree submodule
+    read-tree checkout-index sparse-checkout archive bisect init
+    """
+)
+"""Git's commands that write files of a commit or a patch into the project."""
+
+GREPS = word_set("grep egrep fgrep zgrep")
+"""They walk only with an option, and then the working folder if no file is named."""
+
+WALKERS: dict[str, int] = {"rg": 1, "ag": 1, "ack": 1, "git grep": 1, "git clean": 0, "tar": 0, "zip": 0}
+"""Programs that always take all beneath a folder, with the number of words up to which they take the working folder."""

@@ -1,1 +1,1 @@
-"""Who answers: one module for each provider, behind the interface in `base`."""
+"""Model providers: one module per provider, behind the interface in `base`."""

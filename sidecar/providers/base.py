@@ -1,12 +1,14 @@
-"""The interface between an engine and whoever answers. A provider knows no chat, no journal and no wire."""
+"""The interface between an engine and a model provider. A provider knows no chat, no journal and no wire."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
+from ..media import AUDIO_TYPES, IMAGE_TYPES
+from ..model import JsonObject
 from ..model.content import Block
 
 StopReason = Literal["end_turn", "max_tokens", "refusal", "tool_calls"]
@@ -21,13 +23,13 @@ class ThoughtDelta(msgspec.Struct, frozen=True):
 
 
 class ToolCall(msgspec.Struct, frozen=True):
-    """The model wants a tool run; its result goes into the next request under the same id."""
+    """A tool call of the model; its result goes into the next request under the same id."""
 
     id: str
     name: str
-    input: dict[str, Any]
+    input: JsonObject
     problem: str | None = None
-    """Why the call cannot be run as the model wrote it; the model is told."""
+    """Why the call cannot run as the model wrote it; sent to the model."""
 
 
 Chunk = TextDelta | ThoughtDelta | ToolCall
@@ -42,15 +44,15 @@ class UserMessage(msgspec.Struct, frozen=True):
 
 
 class Verbatim(msgspec.Struct, frozen=True):
-    """A reply as its provider spelled it, for signed thoughts and the like, which must go back unaltered."""
+    """A reply in its provider's own format, for signed thoughts and the like, which must be sent back unaltered."""
 
     provider: str
     model: str
-    parts: list[dict[str, Any]]
+    parts: list[JsonObject]
 
 
 class AssistantMessage(msgspec.Struct, frozen=True):
-    """`verbatim` stands for the whole message with the provider and model that wrote it, and with no other."""
+    """`verbatim` replaces the whole message for the provider and model that wrote it, and for no other."""
 
     text: str
     tool_calls: list[ToolCall] = []
@@ -58,12 +60,16 @@ class AssistantMessage(msgspec.Struct, frozen=True):
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """What a call brought. `source` is where the index has it; no provider is told but by the text."""
+    """The result of a call. `source` is its id in the index, which providers see only in the text. `said` is the text
+    without its fence, if it has one. `content` holds the images and audio that the tool returned.
+    """
 
     call_id: str
     text: str
     failed: bool = False
     source: str | None = None
+    said: str | None = None
+    content: list[Block] = []
 
 
 Message = UserMessage | AssistantMessage | ToolResult
@@ -74,14 +80,14 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
     name: str
     description: str
-    input_schema: dict[str, Any]
+    input_schema: JsonObject
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
     """`media` holds the bytes of the blobs that the messages name.
 
-    In tokens: `window` is what the whole may take, `room` what is left of it for the answer, `max_output` what
-    the user allows for the answer, if anything. `cache_key` is the same for all requests of one chat.
+    In tokens: `window` is the context window, `answer_space` what is left of it for the answer, `max_output` the
+    user's limit for the answer, if any. `cache_key` is the same for all requests of one chat.
     """
 
     model: str
@@ -91,13 +97,13 @@ class ModelRequest(msgspec.Struct, frozen=True):
     tools: list[ToolSpec] = []
     media: dict[str, bytes] = {}
     window: int | None = None
-    room: int | None = None
+    answer_space: int | None = None
     max_output: int | None = None
     cache_key: str | None = None
 
 
 class TokenUsage(msgspec.Struct, frozen=True):
-    """`input` counts all that was sent, `cached` the part of it that the provider had kept."""
+    """`input` counts all that was sent, `cached` the part of it that the provider had cached."""
 
     input: int | None = None
     output: int | None = None
@@ -113,7 +119,7 @@ class Completion(msgspec.Struct, frozen=True):
 
 
 class ModelEntry(msgspec.Struct, frozen=True):
-    """A model as the app's picker shows it; what nobody knows of it is None."""
+    """A model as the app's picker shows it; unknown properties are None."""
 
     id: str
     name: str
@@ -121,12 +127,16 @@ class ModelEntry(msgspec.Struct, frozen=True):
     window: int | None = None
     max_output: int | None = None
     modalities: tuple[str, ...] | None = ("text",)
+    media_types: tuple[str, ...] = (*IMAGE_TYPES, *AUDIO_TYPES)
+    """The formats of images and audio that its API accepts."""
     efforts: tuple[str, ...] | None = ()
     thinking: str | None = None
-    """How Anthropic's models are told to think: "budget" or "adaptive"."""
+    """How thinking is requested from Anthropic's models: "budget" or "adaptive"."""
     reasoning: bool = False
-    """Whether OpenAI's Responses API gives this model's thoughts back, encrypted."""
+    """Whether OpenAI's Responses API returns the thoughts of this model, encrypted."""
     prices: dict[str, float] | None = None
+    takes_tools: bool | None = None
+    thinks: bool | None = None
     available: bool = True
     reason: str | None = None
 
@@ -137,10 +147,10 @@ Emit = Callable[[Chunk], Awaitable[None]]
 class Provider(Protocol):
     """`stream` awaits `emit` for every piece, in order, and returns how it ended or raises ProviderFailed.
 
-    A failure that is `retryable` may be tried again up to `retries` times, as long as nothing was emitted.
-    `reads_history` is False for providers that look at the present turn only, so that nobody need load what
-    they do not read. `models` may ask over the network, and raises ProviderFailed when that fails; `known` is
-    what can be told of a model at once, without asking; `listed` what there would be, could it be asked.
+    A failure that is `retryable` may be retried up to `retries` times, as long as nothing was emitted.
+    `reads_history` is False for providers that read the current turn only, so that the history need not be loaded.
+    `models` may use the network, and raises ProviderFailed on failure; `model_entry` returns what is known of a model
+    without I/O; `offline_entries` the models to show when the provider cannot be reached.
     """
 
     reads_history: bool
@@ -151,10 +161,10 @@ class Provider(Protocol):
     async def stream(self, request: ModelRequest, emit: Emit) -> Completion: ...
 
     async def warm(self, model: str) -> None:
-        """Make ready for a prompt that may come soon; what goes wrong is told to the prompt."""
+        """Prepare for a prompt that may come soon; errors are reported to the prompt."""
 
     async def models(self) -> list[ModelEntry]: ...
 
-    def known(self, model: str) -> ModelEntry: ...
+    def model_entry(self, model: str) -> ModelEntry: ...
 
-    def listed(self, reason: str) -> list[ModelEntry]: ...
+    def offline_entries(self, reason: str) -> list[ModelEntry]: ...

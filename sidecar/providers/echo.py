@@ -1,4 +1,4 @@
-"""`echo:` streams the prompt's text back word by word, unaltered. For trials, tests and benchmarks."""
+"""`echo:` streams the text of the prompt back word by word, unaltered. For trials, tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class EchoProvider:
 
     async def stream(self, request: ModelRequest, emit: Emit) -> Completion:
         words = 0
-        for word in _WORDS.finditer(_rest(request)):
+        for word in _WORDS.finditer(_remaining_text(request)):
             words += 1
             await emit(TextDelta(word.group()))
             await anyio.lowlevel.checkpoint()
@@ -36,17 +36,17 @@ class EchoProvider:
         return
 
     async def models(self) -> list[ModelEntry]:
-        return [self.known("")]
+        return [self.model_entry("")]
 
-    def known(self, model: str) -> ModelEntry:
-        return ModelEntry(id="echo:", name="Echo", provider="echo")
+    def model_entry(self, model: str) -> ModelEntry:
+        return ModelEntry(id="echo:", name="Echo", provider="echo", takes_tools=False, thinks=False)
 
-    def listed(self, reason: str) -> list[ModelEntry]:
-        return [self.known("")]
+    def offline_entries(self, reason: str) -> list[ModelEntry]:
+        return [self.model_entry("")]
 
 
-def _rest(request: ModelRequest) -> str:
-    """The last prompt's text, without what an interrupted turn has said of it already."""
+def _remaining_text(request: ModelRequest) -> str:
+    """Return the text of the last prompt, without what an interrupted turn has already echoed."""
     text = next((m.text for m in reversed(request.messages) if isinstance(m, UserMessage)), "")
     last = request.messages[-1]
     if isinstance(last, AssistantMessage) and text.startswith(last.text):

@@ -1,19 +1,20 @@
-"""Keys in the operating system's keyring, through the optional package `keyring`. Knows names and keys, nothing else.
+"""Keys in the operating system's keyring, through the optional package `keyring`. Knows only names and keys.
 
-A keyring may ask the user, wait for a daemon or hang: it is spoken to on a thread, and given up after a while.
+A keyring may prompt the user, wait for a daemon or hang: it is called on a thread, with a timeout.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
 
 from ..model.failures import Failure
-from ..system import redact
+from ..system import distribution, redact
 
 logger = logging.getLogger(__name__)
 
@@ -23,18 +24,18 @@ PATIENCE_S = 5.0
 """Longer than an unlocked keyring takes on any system."""
 
 PAUSE_S = 30.0
-"""A keyring that failed is not read again at once: its user may be about to unlock it, or it hangs."""
+"""A keyring that failed is not read again at once: the user may be about to unlock it, or it hangs."""
 
 MAX_THREADS = 2
-"""Threads that may hang in it: one more than one, so that a write can overtake a read that never ends."""
+"""Threads that may hang in it: two, so that a write can overtake a read that never ends."""
 
-INSTALL = "pip install 'sidecar[keyring]'"
+INSTALL = distribution.install_command("keyring")
 
 T = TypeVar("T")
 
 
 class Keyring:
-    """What was read is remembered, so that the keyring is asked once for each provider."""
+    """Results are cached, so that the keyring is read once per provider."""
 
     def __init__(self) -> None:
         self._known: dict[str, str | None] = {}
@@ -42,16 +43,16 @@ class Keyring:
         self._threads = anyio.CapacityLimiter(MAX_THREADS)
 
     def known(self, name: str) -> str | None:
-        """The key of a provider, as far as the keyring was asked already."""
+        """Return the key of a provider, if the keyring was read already."""
         return self._known.get(name)
 
     @property
     def trouble(self) -> str | None:
-        """Why it could not be read the last time."""
+        """Return why the last read failed."""
         return self._failure[1].message if self._failure else None
 
     async def read(self, name: str) -> str | None:
-        """The key that is kept for a provider. A keyring that is absent or fails has none."""
+        """Return the stored key of a provider. A keyring that is absent or fails has none."""
         if name in self._known:
             return self._known[name]
         if self._failure and anyio.current_time() < self._failure[0]:
@@ -63,13 +64,13 @@ class Keyring:
             logger.warning("the keyring cannot be read", extra={"error": failure.message})
             return None
         self._failure = None
-        redact.learn([key])
+        redact.add_secrets([key])
         self._known[name] = key
         return key
 
     async def write(self, name: str, key: str | None) -> None:
-        """Keep a key for a provider; None removes it. Raises Failure when that cannot be."""
-        redact.learn([key])
+        """Store the key of a provider; None removes it. Raises Failure when that fails."""
+        redact.add_secrets([key])
         if not await anyio.to_thread.run_sync(_is_installed):
             raise Failure(
                 "precondition_failed",
@@ -78,27 +79,25 @@ class Keyring:
                 action="install_keyring",
                 hint=INSTALL,
             )
-        self._known.pop(
-            name, None
-        )  # A write that is given up may still have been done: then it is read anew.
+        self._known.pop(name, None)  # A write that timed out may still have succeeded: then it is read again.
         await self._ask("written", lambda: _set(name, key))
         self._known[name] = key
         self._failure = None
 
     async def _ask(self, what: str, question: Callable[[], T]) -> T:
-        """The keyring's answer, or why there is none. A thread that hangs is left to itself."""
+        """Return the result of the keyring, or why there is none. A hanging thread is abandoned."""
         try:
             with anyio.fail_after(PATIENCE_S):
                 return await anyio.to_thread.run_sync(question, abandon_on_cancel=True, limiter=self._threads)
         except TimeoutError as error:
-            raise _failed(what, f"no answer within {PATIENCE_S:g} s") from error
-        except Exception as error:  # Backends raise what they like: of D-Bus, of the operating system.
-            raise _failed(what, redact.redacted(f"{type(error).__name__}: {error}")[:300]) from error
+            raise _keyring_failure(what, f"no answer within {PATIENCE_S:g} s") from error
+        except Exception as error:  # Backends raise arbitrary exceptions: of D-Bus, of the operating system.
+            raise _keyring_failure(
+                what, redact.redact_text(f"{type(error).__name__}: {error}")[:300]
+            ) from error
 
 
 def _is_installed() -> bool:
-    from importlib.util import find_spec
-
     return find_spec("keyring") is not None
 
 
@@ -108,7 +107,7 @@ def _get(name: str) -> str | None:
     try:
         key: str | None = _package().get_password(SERVICE, name)
     except RuntimeError as error:
-        # The package is there, and the system (a server, a container) has no keyring: then it has no key either.
+        # The package is installed, but the system (a server, a container) has no keyring: then it has no key either.
         if type(error).__name__ == "NoKeyringError":
             return None
         raise
@@ -129,7 +128,7 @@ def _package() -> Any:
     return keyring
 
 
-def _failed(what: str, why: str) -> Failure:
+def _keyring_failure(what: str, why: str) -> Failure:
     return Failure(
         "precondition_failed",
         f"The keyring cannot be {what}: {why}",

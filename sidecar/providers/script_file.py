@@ -1,8 +1,7 @@
-"""Reads a script from its file, and says what is wrong with a bad one, where, and what to do."""
+"""Read a script from its file, and report errors with their position and remedy."""
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -12,26 +11,28 @@ from typing import Any
 import msgspec
 
 from ..model.failures import ProviderFailed
+from ..system.safe_open import FileRefused, open_regular
+from ..text.suggest import did_you_mean
 from .script_format import Call, Fault, Reply, Script, Step, Usage
 
 MAX_SCRIPT_BYTES = 4 * 1024 * 1024
-"""Longer streams are made with `repeat`; the file is read in one go, on the loop."""
+"""Longer streams are made with `repeat`; the file is read at once, on the event loop."""
 
 HINT = "docs/scripted.md describes the format"
 
 
 def load(path: str) -> Script:
-    """The script in a file: TOML when its name ends so, JSON otherwise."""
+    """Return the script in a file: TOML by its suffix, JSON otherwise."""
     data = _read(path).removeprefix(b"\xef\xbb\xbf")
     tree = _toml(path, data) if path.endswith(".toml") else _json(path, data)
     try:
         return msgspec.convert({"replies": tree} if isinstance(tree, list) else tree, Script)
     except msgspec.ValidationError as error:
-        raise _misfit(path, str(error)) from error
+        raise _mismatch(path, str(error)) from error
 
 
 def _read(path: str) -> bytes:
-    """The bytes of a regular file: a pipe in its place would hold up every chat."""
+    """Return the bytes of a regular file: a FIFO would block every chat."""
     if not os.path.isfile(path):
         raise ProviderFailed(
             "model_unknown",
@@ -41,12 +42,16 @@ def _read(path: str) -> bytes:
             action="choose_model",
         )
     try:
-        with open(path, "rb") as file:
+        with open(open_regular(path), "rb") as file:
             data = file.read(MAX_SCRIPT_BYTES + 1)
+    except FileRefused as refusal:
+        raise _bad_script(path, None, f"cannot be read ({refusal})") from refusal
     except OSError as error:
-        raise _bad(path, None, f"cannot be read ({error.strerror})") from error
+        raise _bad_script(path, None, f"cannot be read ({error.strerror})") from error
     if len(data) > MAX_SCRIPT_BYTES:
-        raise _bad(path, None, f"is longer than {MAX_SCRIPT_BYTES} bytes; make long streams with `repeat`")
+        raise _bad_script(
+            path, None, f"is longer than {MAX_SCRIPT_BYTES} bytes; make long streams with `repeat`"
+        )
     return data
 
 
@@ -54,11 +59,11 @@ def _json(path: str, data: bytes) -> Any:
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _bad(path, None, f"is not valid JSON: {_complaint(data) or error}") from error
+        raise _bad_script(path, None, f"is not valid JSON: {_json_error(data) or error}") from error
 
 
-def _complaint(data: bytes) -> str | None:
-    """What the standard library says, since it names line and column; it lets more pass than msgspec."""
+def _json_error(data: bytes) -> str | None:
+    """Return the standard library's error, since it names line and column; it accepts more than msgspec."""
     try:
         json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -70,22 +75,22 @@ def _toml(path: str, data: bytes) -> Any:
     try:
         return tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:
-        raise _bad(path, None, f"is not valid TOML: {error}") from error
+        raise _bad_script(path, None, f"is not valid TOML: {error}") from error
 
 
-def _misfit(path: str, complaint: str) -> ProviderFailed:
-    """msgspec says "what - at `$.place`"; here the place comes first, and a field gets its nearest."""
+def _mismatch(path: str, complaint: str) -> ProviderFailed:
+    """msgspec says "what - at `$.place`"; here the position comes first, and a field gets its nearest match."""
     what, _, place = complaint.partition(" - at `$")
     unknown = re.search(r"unknown field `(.*)`", what)
     if unknown:
-        nearest = difflib.get_close_matches(unknown[1][:64], FIELDS, 1)
+        nearest = did_you_mean(unknown[1], FIELDS)
         what = f"there is no field `{unknown[1][:64]}`" + (
             f"; did you mean `{nearest[0]}`?" if nearest else ""
         )
-    return _bad(path, place.rstrip("`").lstrip(".") or None, what)
+    return _bad_script(path, place.rstrip("`").lstrip(".") or None, what)
 
 
-def _bad(path: str, place: str | None, what: str) -> ProviderFailed:
+def _bad_script(path: str, place: str | None, what: str) -> ProviderFailed:
     where = f"{path}: `{place}`" if place else path
     params = {"path": path, "place": place} if place else {"path": path}
     return ProviderFailed("bad_reply", f"{where}: {what}", hint=HINT, params=params)

@@ -1,16 +1,17 @@
-"""What a script for the `scripted` provider may say: replies made of steps, as docs/scripted.md tells it.
+"""The format of a script for the `scripted` provider: replies made of steps, as in docs/scripted.md.
 
-Knows nothing of files, of requests and of playing.
+Knows nothing of files, requests and playback.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
+from ..model import JsonObject
 from ..model.failures import ProviderFailed
 
 Chunking = Literal["word", "char"] | Annotated[int, msgspec.Meta(ge=1)]
@@ -18,20 +19,20 @@ Delay = Annotated[int, msgspec.Meta(ge=0, le=3_600_000)]
 Tokens = Annotated[int, msgspec.Meta(ge=0)]
 
 RETRYABLE = frozenset({"rate_limit", "overloaded", "offline", "timeout", "stream_cut"})
-"""The faults that a real provider would call worth another try."""
+"""The faults that are retryable with a real provider."""
 
 
-class Part(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """A part of the file: camelCase there, and nothing that is not known."""
+class ScriptPart(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """A part of the file: camelCase there, and no unknown fields."""
 
 
-class Call(Part, frozen=True):
+class Call(ScriptPart, frozen=True):
     name: str
-    input: dict[str, Any] = {}
+    input: JsonObject = {}
     id: str | None = None
 
 
-class Fault(Part, frozen=True):
+class Fault(ScriptPart, frozen=True):
     reason: Literal[
         "no_key",
         "bad_key",
@@ -51,24 +52,25 @@ class Fault(Part, frozen=True):
     retry_after_ms: Delay | None = None
     action: str | None = None
 
-    def failure(self) -> ProviderFailed:
+    def failure(self, *, is_final: bool = False) -> ProviderFailed:
         return ProviderFailed(
             self.reason,
             self.message or f"The script fails here with {self.reason}",
             retryable=self.reason in RETRYABLE if self.retryable is None else self.retryable,
             retry_after_ms=self.retry_after_ms,
             action=self.action,
+            is_final=is_final,
         )
 
 
-class Usage(Part, frozen=True):
+class Usage(ScriptPart, frozen=True):
     input: Tokens | None = None
     output: Tokens | None = None
     cached: Tokens | None = None
 
 
-class Step(Part, frozen=True):
-    """One thing that happens: exactly one of the kinds, with what belongs to it."""
+class Step(ScriptPart, frozen=True):
+    """One step: exactly one of the kinds, with its options."""
 
     text: str | None = None
     thought: str | None = None
@@ -85,7 +87,7 @@ class Step(Part, frozen=True):
 
     @property
     def calls(self) -> list[Call]:
-        """The tool calls that go out together."""
+        """Return the tool calls that are sent together."""
         return self.tool_calls or ([self.tool_call] if self.tool_call else [])
 
     def __post_init__(self) -> None:
@@ -109,8 +111,8 @@ class Step(Part, frozen=True):
         _check_ends(self.steps or [])
 
 
-class Reply(Part, frozen=True):
-    """What answers a prompt: `match` and `regex` choose by its text, without them replies come in order."""
+class Reply(ScriptPart, frozen=True):
+    """A reply to a prompt: `match` and `regex` select by its text; replies without them are used in order."""
 
     steps: list[Step]
     match: str | None = None
@@ -136,12 +138,12 @@ class Reply(Part, frozen=True):
         return self.match is not None and self.match in prompt
 
     def used_up(self, uses: int) -> bool:
-        """Replies in order play once, chosen ones whenever asked for, unless `times` says otherwise."""
+        """Replies in order are used once, selected ones always, unless `times` says otherwise."""
         limit = 1 if self.times is None and self.in_order else self.times
         return limit is not None and uses >= limit
 
 
-class Script(Part, frozen=True):
+class Script(ScriptPart, frozen=True):
     replies: list[Reply]
     on_exhausted: Literal["error", "repeat", "echo"] = "error"
 
@@ -159,14 +161,14 @@ _KINDS = {
 }
 
 
-def flat(steps: list[Step]) -> Iterator[Step]:
-    """The steps one by one, repetitions played out; lazily, as a stream may be far longer than its script."""
+def flat_steps(steps: list[Step]) -> Iterator[Step]:
+    """Yield the steps with repetitions expanded; lazily, as a stream may be far longer than its script."""
     for step in steps:
         if step.repeat is None:
             yield step
         else:
             for _ in range(step.repeat):
-                yield from flat(step.steps or [])
+                yield from flat_steps(step.steps or [])
 
 
 def _check_ends(steps: list[Step]) -> None:

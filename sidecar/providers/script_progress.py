@@ -1,6 +1,6 @@
-"""How far a script has been played: which reply comes next, and where an interrupted one goes on.
+"""The progress of a script: which reply comes next, and where an interrupted one continues.
 
-One for each provider, shared by all chats that play the script. Knows nothing of streaming.
+One per provider, shared by all chats that use the script. Knows nothing of streaming.
 """
 
 from __future__ import annotations
@@ -11,46 +11,50 @@ from hashlib import sha256
 from itertools import chain
 
 from .base import AssistantMessage, Message, ModelRequest, ToolResult, UserMessage
-from .script_format import Script, Step, flat
+from .script_format import Script, Step, flat_steps
 
 MAX_STOPPED = 1000
-"""Places kept for going on. Cancelled turns never come back for theirs, so the oldest are let go."""
+"""Stored positions. Cancelled turns never return for theirs, so the oldest are dropped."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """A reply and what is left of it; `failed` when it stopped at an error and not at a tool call."""
+class ScriptPosition:
+    """A reply and the rest of it; `failed` when it stopped at an error and not at a tool call."""
 
     reply: int
     steps: Iterator[Step]
     failed: bool = False
 
 
-class Progress:
+class ScriptProgress:
     def __init__(self, script: Script) -> None:
         self.script = script
         self._uses = [0] * len(script.replies)
-        self._stopped: dict[str, Place] = {}
+        self._stopped: dict[str, ScriptPosition] = {}
 
-    def take(self, request: ModelRequest) -> Place | None:
-        """The rest of the reply that stopped for this request, or a new reply; None when there is none."""
+    def take(self, request: ModelRequest) -> ScriptPosition | None:
+        """Return the rest of the reply that stopped for this request, or a new reply; None when there is none."""
         stopped = self._forget(_keys(request))
         if stopped is None:
             return self._choose(prompt_of(request), -1)
         first = next(stopped.steps, None)
         if first is None and stopped.failed:
             return self._choose(prompt_of(request), stopped.reply)
-        return Place(stopped.reply, chain([first] if first else [], stopped.steps))
+        return ScriptPosition(stopped.reply, chain([first] if first else [], stopped.steps))
 
-    def stop_at_calls(self, place: Place, ids: list[str]) -> None:
-        """The request that brings these calls' results goes on here."""
+    def stop_at_calls(self, place: ScriptPosition, ids: list[str]) -> None:
+        """Continue here at the request that brings the results of these calls."""
         self._remember([_call_key(id) for id in ids], place)
 
-    def stop_at_error(self, place: Place, request: ModelRequest) -> None:
-        """The same request once more goes on here, or with the next reply when nothing is left."""
-        self._remember(_keys(request), Place(place.reply, place.steps, failed=True))
+    def stop_at_error(self, place: ScriptPosition, request: ModelRequest) -> bool:
+        """Continue here when the same request is sent again, or with the next reply when nothing is left; return
+        whether the script has something else than the same error for it."""
+        first = next(place.steps, None)
+        steps = chain([first] if first else [], place.steps)
+        self._remember(_keys(request), ScriptPosition(place.reply, steps, failed=True))
+        return first is not None or self._next(prompt_of(request), place.reply) not in (None, place.reply)
 
-    def _choose(self, prompt: str, after: int) -> Place | None:
+    def _choose(self, prompt: str, after: int) -> ScriptPosition | None:
         index = self._next(prompt, after)
         if index is None and self.script.on_exhausted == "repeat":
             self._uses = [0] * len(self._uses)
@@ -58,21 +62,21 @@ class Progress:
         if index is None:
             return None
         self._uses[index] += 1
-        return Place(index, flat(self.script.replies[index].steps))
+        return ScriptPosition(index, flat_steps(self.script.replies[index].steps))
 
     def _next(self, prompt: str, after: int) -> int | None:
-        """The first reply that matches, behind `after` if one does; else the next of those in order."""
+        """Return the first reply that matches, after `after` if one does; else the next of those in order."""
         left = [(i, r) for i, r in enumerate(self.script.replies) if not r.used_up(self._uses[i])]
         chosen = [i for i, reply in left if reply.answers(prompt)]
         behind = [i for i in chosen if i > after]
         in_order = [i for i, reply in left if reply.in_order]
         return next(iter(behind or chosen or in_order), None)
 
-    def _forget(self, keys: list[str]) -> Place | None:
+    def _forget(self, keys: list[str]) -> ScriptPosition | None:
         found = [self._stopped.pop(key) for key in keys if key in self._stopped]
         return found[0] if found else None
 
-    def _remember(self, keys: list[str], place: Place) -> None:
+    def _remember(self, keys: list[str], place: ScriptPosition) -> None:
         for key in keys:
             self._stopped[key] = place
         while len(self._stopped) > MAX_STOPPED:
@@ -80,14 +84,14 @@ class Progress:
 
 
 def prompt_of(request: ModelRequest) -> str:
-    """The text of the last thing that the user said."""
+    """Return the text of the last user message."""
     return next((m.text for m in reversed(request.messages) if isinstance(m, UserMessage)), "")
 
 
 def _keys(request: ModelRequest) -> list[str]:
-    """What a request that goes on with a reply is known by: the tool calls that it answers, or its prompt."""
-    ids = [message.call_id for message in _news(request.messages) if isinstance(message, ToolResult)]
-    # A prompt may be megabytes long, and a key is kept until the request comes again.
+    """Return the keys of a request that continues a reply: the tool calls that it answers, or its prompt."""
+    ids = [message.call_id for message in _new_messages(request.messages) if isinstance(message, ToolResult)]
+    # A prompt may be megabytes long, and a key is stored until the request comes again.
     prompt = sha256(prompt_of(request).encode(errors="surrogatepass")).hexdigest()
     return [_call_key(id) for id in ids] or [f"prompt {prompt}"]
 
@@ -96,7 +100,7 @@ def _call_key(id: str) -> str:
     return f"call {id}"
 
 
-def _news(messages: list[Message]) -> list[Message]:
-    """What came after the model last spoke."""
+def _new_messages(messages: list[Message]) -> list[Message]:
+    """Return the messages after the model's last one."""
     spoken = [i for i, message in enumerate(messages) if isinstance(message, AssistantMessage)]
     return messages[spoken[-1] + 1 :] if spoken else messages

@@ -1,4 +1,4 @@
-"""`scripted:PATH` plays a file of replies, delays, tool calls and faults, with no key and no network.
+"""`scripted:PATH` plays a file of replies, delays, tool calls and faults, without key and network.
 
 For app developers who test their apps, and for our own tests. docs/scripted.md describes the file.
 """
@@ -26,54 +26,59 @@ from .base import (
     ToolCall,
 )
 from .echo import EchoProvider
+from .endpoint import DEFAULT_RETRIES
 from .script_format import Call, Chunking, Fault, Step, Usage
-from .script_progress import Place, Progress, prompt_of
+from .script_progress import ScriptPosition, ScriptProgress, prompt_of
 
 _WORDS = re.compile(r"\s*\S+|\s+")
 
 
 class ScriptedProvider:
-    """The script is read at the first request; a bad one again at the next, so that it can be mended."""
+    """The script is read at the first request; an invalid one again at the next, so that it can be fixed."""
 
     reads_history = False
-    retries = 0
+    retries = DEFAULT_RETRIES
 
     def __init__(self, path: str) -> None:
         self._name = path
         self._path = os.path.abspath(os.path.expanduser(path))
-        self._progress: Progress | None = None
+        self._progress: ScriptProgress | None = None
         self._calls = 0
         self._given: set[str] = set()
 
     async def stream(self, request: ModelRequest, emit: Emit) -> Completion:
-        self._progress = self._progress or Progress(script_file.load(self._path))
+        self._progress = self._progress or ScriptProgress(script_file.load(self._path))
         place = self._progress.take(request)
         if place is not None:
             return await self._play(self._progress, place, request, emit)
         if self._progress.script.on_exhausted == "echo":
             return await EchoProvider().stream(request, emit)
-        raise self._exhausted(prompt_of(request))
+        raise self._no_reply_left(prompt_of(request))
 
     async def warm(self, model: str) -> None:
         return
 
     async def models(self) -> list[ModelEntry]:
-        return [self.known(self._name)]
+        return [self.model_entry(self._name)]
 
-    def known(self, model: str) -> ModelEntry:
+    def model_entry(self, model: str) -> ModelEntry:
         found = os.path.isfile(self._path)
         return ModelEntry(
             id=f"scripted:{self._name}",
             name=f"Script {os.path.basename(self._path)}",
             provider="scripted",
+            takes_tools=True,
+            thinks=True,
             available=found,
             reason=None if found else "model_unknown",
         )
 
-    def listed(self, reason: str) -> list[ModelEntry]:
-        return [self.known(self._name)]
+    def offline_entries(self, reason: str) -> list[ModelEntry]:
+        return [self.model_entry(self._name)]
 
-    async def _play(self, progress: Progress, place: Place, request: ModelRequest, emit: Emit) -> Completion:
+    async def _play(
+        self, progress: ScriptProgress, place: ScriptPosition, request: ModelRequest, emit: Emit
+    ) -> Completion:
         usage = TokenUsage()
         for step in place.steps:
             await anyio.lowlevel.checkpoint()
@@ -86,12 +91,12 @@ class ScriptedProvider:
                     progress.stop_at_calls(place, await self._call(step, emit))
                     return Completion("tool_calls", usage)
                 case Step(error=Fault() as fault):
-                    progress.stop_at_error(place, request)
-                    raise fault.failure()
+                    goes_on = progress.stop_at_error(place, request)
+                    raise fault.failure(is_final=not goes_on)
                 case Step(hang=True):
                     await anyio.sleep_forever()
-                case Step(usage=Usage() as told):
-                    usage = TokenUsage(told.input, told.output, told.cached)
+                case Step(usage=Usage() as spent):
+                    usage = TokenUsage(spent.input, spent.output, spent.cached)
                 case Step(stop=str(stop)):
                     return Completion(stop, usage)
                 case Step(delay_ms=int(delay)):
@@ -99,7 +104,7 @@ class ScriptedProvider:
         return Completion("end_turn", usage)
 
     async def _call(self, step: Step, emit: Emit) -> list[str]:
-        """Hand out the step's calls, each under an id that this provider has not used before."""
+        """Emit the calls of the step, each under an id that this provider has not used before."""
         calls = [ToolCall(self._id(call), call.name, call.input) for call in step.calls]
         for call in calls:
             await emit(call)
@@ -113,7 +118,7 @@ class ScriptedProvider:
         self._given.add(call.id)
         return id
 
-    def _exhausted(self, prompt: str) -> ProviderFailed:
+    def _no_reply_left(self, prompt: str) -> ProviderFailed:
         return ProviderFailed(
             "bad_reply",
             f"{self._path}: the script has no reply left for the prompt {prompt[:60]!r}",
@@ -123,7 +128,7 @@ class ScriptedProvider:
 
 
 async def _say(step: Step, text: str, delta: Callable[[str], Chunk], emit: Emit) -> None:
-    """Emit the text in pieces; each lets the others run, also when there is no delay between them."""
+    """Emit the text in pieces; each yields to other tasks, also without a delay between them."""
     for index, piece in enumerate(_pieces(text, step.chunk or "word")):
         if index:
             await anyio.sleep((step.delay_ms or 0) / 1000)

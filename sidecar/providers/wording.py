@@ -1,19 +1,21 @@
-"""What every dialect has to do to a conversation before it can spell it: strict order, whole pairs, media.
+"""Normalization of a conversation for every dialect: strict order, complete pairs, media.
 
-The rules are those of the strictest API: user first and last, never two replies in a row, every tool call
-followed by its one result. A history that holds to them is taken by all.
+The rules are those of the strictest API: user first and last, never two replies in a row, every tool call followed by
+exactly one result. Every API accepts a history that follows them.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import re
 import secrets
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal, TypedDict
 
 import msgspec
 
+from ..model import JsonObject
 from ..model.content import Block
 from .base import (
     AssistantMessage,
@@ -22,30 +24,28 @@ from .base import (
     ModelRequest,
     ToolCall,
     ToolResult,
+    ToolSpec,
     UserMessage,
     Verbatim,
 )
 
-GO_ON = "Go on from where you stopped, without repeating what you have said."
+CONTINUE_PROMPT = "Go on from where you stopped, without repeating what you have said."
 INTERRUPTED = "The tool call was interrupted; it has no result."
-NOTHING = "(no text)"
+NO_TEXT = "(no text)"
 
 _NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}|functions\.[a-zA-Z0-9_-]{1,64}:\d+")
-"""What all APIs take; the second is how Kimi's models number their calls, and they want it back like that."""
-
-IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-"""What every API with images takes."""
+"""What all APIs accept; the second is how Kimi's models number their calls, and they require it unchanged."""
 
 
-class Said(msgspec.Struct, frozen=True):
-    """The user's part."""
+class UserPart(msgspec.Struct, frozen=True):
+    """A user message."""
 
     content: list[Block]
 
 
-class Replied(msgspec.Struct, frozen=True):
-    """The model's part, with the result of each of its calls in the calls' order."""
+class ModelPart(msgspec.Struct, frozen=True):
+    """A model message, with the result of each of its calls in the order of the calls."""
 
     text: str
     calls: list[ToolCall]
@@ -53,7 +53,7 @@ class Replied(msgspec.Struct, frozen=True):
     verbatim: Verbatim | None
 
 
-Part = Said | Replied
+Part = UserPart | ModelPart
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -72,7 +72,7 @@ class Media(msgspec.Struct, frozen=True):
 
 
 def parts(messages: Iterable[Message]) -> list[Part]:
-    """The conversation in strict order; it begins with the user, and ends with the user or with results."""
+    """Return the conversation in strict order; it begins with the user, and ends with the user or with results."""
     found: list[Part] = []
     open_calls: dict[str, ToolCall] = {}
     results: dict[str, ToolResult] = {}
@@ -81,10 +81,13 @@ def parts(messages: Iterable[Message]) -> list[Part]:
     def close() -> None:
         nonlocal replied
         if replied and (replied.text.strip() or replied.tool_calls or replied.verbatim):
+            # Every API refuses a call without a result, and a turn that was killed has some.
             answers = [results.get(id) or ToolResult(id, INTERRUPTED, True) for id in open_calls]
             if _needs_user(found):
-                found.append(Said([Block(type="text", text=GO_ON)]))
-            found.append(_spellable(Replied(replied.text, replied.tool_calls, answers, replied.verbatim)))
+                found.append(UserPart([Block(type="text", text=CONTINUE_PROMPT)]))
+            found.append(
+                _sanitise_reply(ModelPart(replied.text, replied.tool_calls, answers, replied.verbatim))
+            )
         replied = None
         open_calls.clear()
         results.clear()
@@ -93,8 +96,10 @@ def parts(messages: Iterable[Message]) -> list[Part]:
         match message:
             case UserMessage(content):
                 close()
-                found.append(Said(content))
+                found.append(UserPart(content))
             case AssistantMessage(text, calls, verbatim):
+                # Two messages of the model in a row are one to every API; one with signed thoughts must stay as it
+                # was written.
                 if replied and not replied.tool_calls and not replied.verbatim and not verbatim:
                     replied = AssistantMessage(replied.text + text, calls)
                 else:
@@ -102,17 +107,20 @@ def parts(messages: Iterable[Message]) -> list[Part]:
                     replied = message
                 open_calls.update((call.id, call) for call in calls)
             case ToolResult(call_id):
+                # A result whose call is gone would be refused; of two results the first counts.
                 if call_id in open_calls:
                     results.setdefault(call_id, message)
     close()
-    return _begun_and_ended(found)
+    return _with_user_ends(found)
 
 
-def _spellable(reply: Replied) -> Replied:
-    """An imported chat may hold calls with names, ids and arguments that no API takes; a verbatim reply cannot."""
+def _sanitise_reply(reply: ModelPart) -> ModelPart:
+    """Fix a reply of an imported chat, whose calls may have names, ids and arguments that no API accepts; a verbatim
+    reply is valid.
+    """
     if reply.verbatim:
         return reply
-    return Replied(
+    return ModelPart(
         reply.text,
         [
             ToolCall(
@@ -122,7 +130,7 @@ def _spellable(reply: Replied) -> Replied:
             )
             for made in reply.calls
         ],
-        [ToolResult(_id(result.call_id), result.text, result.failed) for result in reply.results],
+        [msgspec.structs.replace(result, call_id=_id(result.call_id)) for result in reply.results],
         None,
     )
 
@@ -130,29 +138,65 @@ def _spellable(reply: Replied) -> Replied:
 def _id(id: str) -> str:
     if _ID.fullmatch(id):
         return id
-    import hashlib
 
     return f"call_{hashlib.sha256(id.encode(errors='replace')).hexdigest()[:24]}"
 
 
-def _begun_and_ended(found: list[Part]) -> list[Part]:
-    if not found or isinstance(found[0], Replied):
-        found.insert(0, Said([]))
+def _with_user_ends(found: list[Part]) -> list[Part]:
+    if not found or isinstance(found[0], ModelPart):
+        found.insert(0, UserPart([]))
     if _needs_user(found):
-        found.append(Said([Block(type="text", text=GO_ON)]))
+        found.append(UserPart([Block(type="text", text=CONTINUE_PROMPT)]))
     return found
 
 
 def _needs_user(found: list[Part]) -> bool:
-    """A reply without calls is followed by the user: here by the words that it was gone on with."""
+    """Return the user message that must follow a reply without calls: here the text with which it was continued."""
     last = found[-1] if found else None
-    return isinstance(last, Replied) and not last.results
+    return isinstance(last, ModelPart) and not last.results
 
 
-def pieces(content: list[Block], request: ModelRequest, model: ModelEntry) -> list[Text | Media]:
-    """A prompt's blocks as text and media that this model takes; never nothing."""
+def content_pieces(content: list[Block], request: ModelRequest, model: ModelEntry) -> list[Text | Media]:
+    """Return the blocks of a prompt as text and media that this model accepts; never empty."""
     found = [piece for block in content for piece in _piece(block, request, model)]
-    return found or [Text(NOTHING)]
+    return found or [Text(NO_TEXT)]
+
+
+class ResultPieces(msgspec.Struct, frozen=True):
+    """A tool's result as a model gets it: its text, with a line for each medium that the model does not accept, and
+    the media.
+    """
+
+    call_id: str
+    name: str
+    text: str
+    failed: bool
+    media: list[Media]
+
+
+def result_pieces(part: ModelPart, request: ModelRequest, model: ModelEntry) -> list[ResultPieces]:
+    """Return the results of a message's calls, with the media that this model accepts."""
+    names = {made.id: made.name for made in part.calls}
+    found: list[ResultPieces] = []
+    for result in part.results:
+        pieces = [piece for block in result.content for piece in _piece(block, request, model)]
+        lines = [piece.text for piece in pieces if isinstance(piece, Text)]
+        media = [piece for piece in pieces if isinstance(piece, Media)]
+        text = "\n".join([result.text, *lines])
+        found.append(
+            ResultPieces(result.call_id, names.get(result.call_id, "tool"), text, result.failed, media)
+        )
+    return found
+
+
+def trailing_pieces(results: Iterable[ResultPieces]) -> list[Text | Media]:
+    """Return the media for a user message after the results, each tool's under a line with its name."""
+    found: list[Text | Media] = []
+    for result in results:
+        if result.media:
+            kinds = " and ".join(dict.fromkeys(medium.kind for medium in result.media))
+            found += [Text(f"[{kinds} from the result of the tool {result.name}]"), *result.media]
+    return found
 
 
 def _piece(block: Block, request: ModelRequest, model: ModelEntry) -> list[Text | Media]:
@@ -163,38 +207,101 @@ def _piece(block: Block, request: ModelRequest, model: ModelEntry) -> list[Text 
         return [Text(text)] if text.strip() else []
     if block.type == "resource_link":
         return [Text(f"[{block.name or 'link'}]({block.uri})")]
+    if block.text:
+        return [Text(block.text)]
     data = request.media.get(block.blob_id or "")
+    reason = why_not_taken(block, model) or ("size" if data is None else None)
+    if data is None or reason:
+        return [Text(omission_line(block, reason or "size"))]
     kind: Literal["image", "audio"] = "image" if block.type == "image" else "audio"
-    known = model.modalities
-    taken = kind in known if known else kind == "image"  # a model that cannot see will say so itself
-    if kind == "image" and block.mime_type not in IMAGE_TYPES:
-        taken = False
-    if data is None or not taken:
-        return [
-            Text(f"[{kind} {block.name or block.mime_type or ''} is not shown: this model does not take it]")
-        ]
     return [Media(kind, block.mime_type or "", base64.b64encode(data).decode())]
 
 
-def own(reply: Replied, provider: str, model: str) -> list[dict[str, object]] | None:
-    """The reply as this very provider spelled it, when it did."""
+Unshown = Literal["modality", "format", "invalid", "missing", "refused", "size"]
+"""Why a model does not get a media block."""
+
+_WHY: dict[Unshown, str] = {
+    "modality": "this model does not take {kind} input",
+    "format": "this model does not take {mime}",
+    "invalid": "its bytes do not decode",
+    "missing": "its bytes are not stored here",
+    "refused": "the provider refused it",
+    "size": "the request has no space for it",
+}
+
+
+def why_not_taken(block: Block, model: ModelEntry) -> Unshown | None:
+    """Return why this model does not accept media of this kind and type; None when it does, or when that is unknown."""
+    known = model.modalities
+    if block.type not in known if known else block.type == "audio":
+        return "modality"  # an unknown model gets images: it refuses them itself
+    return None if block.mime_type in model.media_types else "format"
+
+
+def omission_line(block: Block, reason: Unshown) -> str:
+    """Return the line that replaces a media block."""
+    why = _WHY[reason].format(kind=block.type, mime=block.mime_type or "this type")
+    return f"[{block.type} {block.name or block.mime_type or ''} is not shown: {why}]"
+
+
+def own_spelling(reply: ModelPart, provider: str, model: str) -> list[Any] | None:
+    """Return the reply in the format of this very provider, when it wrote it."""
     verbatim = reply.verbatim
+    # Signatures of thoughts are valid for the model that signed them, and for no other.
     if verbatim and (verbatim.provider, verbatim.model) == (provider, model):
         return verbatim.parts
     return None
 
 
+class FunctionSpec(TypedDict):
+    name: str
+    description: str
+    parameters: JsonObject
+
+
+class FunctionTool(TypedDict):
+    """A tool in the format of Chat Completions and compatible APIs."""
+
+    type: Literal["function"]
+    function: FunctionSpec
+
+
+def function(tool: ToolSpec) -> FunctionTool:
+    return {
+        "type": "function",
+        "function": {"name": tool.name, "description": tool.description, "parameters": tool.input_schema},
+    }
+
+
+class FunctionArguments(TypedDict):
+    name: str
+    arguments: str
+
+
+class FunctionCall(TypedDict):
+    """A call in the same format; its arguments are JSON text."""
+
+    id: str
+    type: Literal["function"]
+    function: FunctionArguments
+
+
+def function_call(made: ToolCall) -> FunctionCall:
+    arguments = msgspec.json.encode(made.input).decode()
+    return {"id": made.id, "type": "function", "function": {"name": made.name, "arguments": arguments}}
+
+
 MAX_CALLS = 128
 MAX_ARGUMENTS = 4 * 1024 * 1024
-"""Of one reply: more tool calls, or characters of arguments in one, are a model that has run away."""
+"""Limits of one reply: more tool calls, or characters of arguments in one, mean a runaway model."""
 
 
-class RanAway(Exception):
-    """The reply has no measure."""
+class ReplyTooLarge(Exception):
+    """The reply exceeds the limits."""
 
 
 class CallIds:
-    """Gives every call an id that no other call of the conversation has."""
+    """Gives every call an id that is unique in the conversation."""
 
     def __init__(self, messages: Iterable[Message]) -> None:
         said = (message for message in messages if isinstance(message, AssistantMessage))
@@ -204,7 +311,8 @@ class CallIds:
     def take(self, id: str | None) -> str:
         self._given += 1
         if self._given > MAX_CALLS:
-            raise RanAway(f"more than {MAX_CALLS} tool calls in one reply")
+            raise ReplyTooLarge(f"more than {MAX_CALLS} tool calls in one reply")
+        # Some models number the calls of each reply from 0.
         if not id or id in self._taken:
             id = f"call_{secrets.token_hex(12)}"
         self._taken.add(id)
@@ -212,7 +320,7 @@ class CallIds:
 
 
 class Arguments:
-    """A call's arguments as their pieces come in."""
+    """The arguments of a call whose pieces are still coming in."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
@@ -222,7 +330,7 @@ class Arguments:
         if piece:
             self._size += len(piece)
             if self._size > MAX_ARGUMENTS:
-                raise RanAway(f"more than {MAX_ARGUMENTS} characters of arguments for a tool")
+                raise ReplyTooLarge(f"more than {MAX_ARGUMENTS} characters of arguments for a tool")
             self._pieces.append(piece)
 
     def __str__(self) -> str:
@@ -230,7 +338,7 @@ class Arguments:
 
 
 def call(id: str, name: str, arguments: str) -> ToolCall:
-    """A call from its arguments in JSON, whatever the model made of them."""
+    """Build a call from its arguments in JSON, valid or not."""
     try:
         input = msgspec.json.decode(arguments or "{}")
     except (msgspec.DecodeError, RecursionError) as error:

@@ -1,1 +1,1 @@
-"""The wire: pipes, and the dispatch of calls. Has never heard of a chat."""
+"""The wire: pipes, and the dispatch of calls. Does not know chats."""

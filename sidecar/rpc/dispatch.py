@@ -1,8 +1,8 @@
-"""From a call to its handler and back. The one place where an exception becomes an error object.
+"""Dispatches a call to its handler and returns the result. The one place where an exception becomes an error object.
 
-jsonrpcserver finds the method and calls it; messages were checked before (`sidecar_protocol.jsonrpc`), so its own
-parsing and validation are not used. Its package's initialiser imports jsonschema and http.server, and its helper
-oslash a dozen monads, a tenth of a second for what we do not use: only the dispatcher is loaded.
+jsonrpcserver finds the method and calls it. Messages were validated before (`sidecar_protocol.jsonrpc`), so its own
+parsing and validation are not used. Its package initialiser imports jsonschema and http.server, and its dependency
+oslash a dozen monads: a tenth of a second for code that is not used here. So only the dispatcher is loaded.
 """
 
 from __future__ import annotations
@@ -11,38 +11,85 @@ import importlib.util
 import logging
 import secrets
 import sys
+import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import msgspec
-from sidecar_protocol.catalog import METHODS, Method
 from sidecar_protocol.errors import CODES, RpcError
 from sidecar_protocol.peer import Call
 
-from ..model.failures import Failure, no_memory
+from ..model.failures import Failure, out_of_memory
+from ..model.limits import check_text
+from ..system.lazy import lazy_module
+from ..text.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from . import expected
+else:
+    expected = lazy_module("sidecar.rpc.expected")
 
 logger = logging.getLogger(__name__)
 
+MAX_LOGGED = 80
+"""Characters of a name from the client in a line of the log."""
+
+_ADDRESS = {"chat": "chatId", "session": "sessionId", "turn": "turnId"}
+"""Fields of the log, and the parameters they come from."""
+
 Handler = Callable[[Call, Any], Awaitable[Any]]
-Context = Callable[[Any], dict[str, Any]]
+Context = Callable[[Any], Mapping[str, object]]
+Recover = Callable[[Failure], Awaitable[bool]]
+
+ATTEMPTS = 3
+"""How often a call is served at most: several processes may repair one database one after the other."""
 
 
-class Dispatcher:
-    """Serves the methods of the catalog with the handlers it is given.
+class MethodRow(Protocol):
+    """A method of a dialect, as far as dispatch must know it."""
 
-    `admit` may refuse a call before its handler; `context` says what an error's data carries beside the failure.
+    @property
+    def name(self) -> str: ...
+    @property
+    def params(self) -> type[msgspec.Struct]: ...
+
+
+Row = TypeVar("Row", bound=MethodRow)
+
+
+class Dispatcher(Generic[Row]):
+    """Serves the methods of a table with the given handlers.
+
+    `admit` may refuse a call before its handler; `context` returns what an error's data carries besides the failure.
+    `recover` waits until a failure is mended that wrote nothing, and returns whether to serve the call again.
     """
 
     def __init__(
-        self, handlers: Mapping[str, Handler], admit: Callable[[Method], None], context: Context
+        self,
+        table: Mapping[str, Row],
+        handlers: Mapping[str, Handler],
+        admit: Callable[[Row], None],
+        context: Context,
+        recover: Recover | None = None,
     ) -> None:
         self._library = _load_dispatcher()
-        self._admit = admit
+        self._check_allowed = admit
         self._context = context
-        self._methods = {name: self._method(METHODS[name], handler) for name, handler in handlers.items()}
+        self._recover = recover
+        self._methods = {name: self._method(table[name], handler) for name, handler in handlers.items()}
 
     async def serve(self, call: Call) -> Any:
-        """Answer a call: returns its result or raises RpcError."""
+        """Serve a call: return its result or raise RpcError."""
+        began = time.monotonic()
+        try:
+            result = await self._run(call)
+        except RpcError as error:
+            _log_request(call, began, (error.data or {}).get("name") or error.code)
+            raise
+        _log_request(call, began, None)
+        return result
+
+    async def _run(self, call: Call) -> Any:
         if call.method not in self._methods:
             raise unknown_method(call.method, self._methods)
         request = self._library.create_request({"method": call.method, "params": call.params, "id": call.id})
@@ -52,19 +99,19 @@ class Dispatcher:
             raise RpcError(error.code, error.message, error.data if isinstance(error.data, dict) else None)
         return outcome._value.result
 
-    def _method(self, method: Method, handler: Handler) -> Callable[..., Awaitable[Any]]:
+    def _method(self, method: Row, handler: Handler) -> Callable[..., Awaitable[Any]]:
         library = self._library
 
-        async def called(call: Call, /, **params: Any) -> Any:
+        async def run_handler(call: Call, /, **params: Any) -> Any:
             decoded: Any = None
             try:
-                self._admit(method)
+                self._check_allowed(method)
                 decoded = decode_params(method, params)
-                result = await handler(call, decoded)
+                result = await self._attempt(handler, call, decoded)
             except RpcError as error:
                 raise library.JsonRpcError(error.code, error.message, error.data) from error
             except (Failure, MemoryError) as error:
-                failure = error if isinstance(error, Failure) else no_memory()
+                failure = error if isinstance(error, Failure) else out_of_memory()
                 described = to_error(failure, **self._context(decoded))
                 raise library.JsonRpcError(described.code, described.message, described.data) from error
             except Exception as error:
@@ -75,54 +122,107 @@ class Dispatcher:
                 raise library.JsonRpcError(CODES["internal_error"], message, data) from error
             return library.SuccessResult(result)
 
-        return called
+        return run_handler
+
+    async def _attempt(self, handler: Handler, call: Call, params: Any) -> Any:
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return await handler(call, params)
+            except Failure as failure:
+                if not (self._recover and await self._recover(failure)):
+                    raise
+        return await handler(call, params)
 
 
-def decode_params(method: Method, params: dict[str, Any]) -> Any:
-    """The parameters as the method's type; what does not fit is named, with what was expected."""
+def _log_request(call: Call, began: float, error: str | int | None) -> None:
+    """Log which method was called in which chat, how long it took, and the name of its error: never its texts."""
+    if not logger.isEnabledFor(logging.INFO):
+        return
+    params = call.params if isinstance(call.params, dict) else {}
+    address = {
+        field: value[:MAX_LOGGED]
+        for field, name in _ADDRESS.items()
+        if isinstance(value := params.get(name), str)
+    }
+    failed = {} if error is None else {"error": error}
+    ms = round((time.monotonic() - began) * 1000, 1)
+    logger.info("request", extra={"method": call.method[:MAX_LOGGED], **address, "ms": ms, **failed})
+
+
+def decode_params(method: MethodRow, params: dict[str, Any]) -> Any:
+    """Decode the parameters as the method's type; an error names what does not fit and what was expected."""
     try:
-        return msgspec.convert(params, method.params)
+        decoded = msgspec.convert(params, method.params)
     except msgspec.ValidationError as error:
-        raise _mistyped(method, str(error)) from error
+        raise _type_error(method, str(error)) from error
+    check_texts(method.name, params)
+    return decoded
+
+
+WHOLE_SOURCES = {("chat/import", "data"), ("blob/put", "data")}
+"""Parameters that are not text of a chat: an import has its own limits, and a blob that of the frame."""
+
+
+def check_texts(method: str, params: dict[str, Any]) -> None:
+    """Refuse a text that is longer than any text of a chat may be, anywhere in the parameters."""
+    waiting: list[tuple[str, Any]] = [
+        (name, value) for name, value in params.items() if (method, name) not in WHOLE_SOURCES
+    ]
+    while waiting:
+        field, value = waiting.pop()
+        if isinstance(value, str):
+            check_text(field, value)
+        elif isinstance(value, dict):
+            media = value.get("type") in ("image", "audio")
+            waiting += [
+                (f"{field}.{name[:80]}", part)
+                for name, part in value.items()
+                if not (media and name == "data")
+            ]
+        elif isinstance(value, list):
+            waiting += [(f"{field}[{place}]", part) for place, part in enumerate(value)]
 
 
 def to_error(failure: Failure, **more: Any) -> RpcError:
-    """A failure as an error of the wire."""
+    """Convert a failure to an error of the wire."""
     return RpcError(CODES[failure.name], failure.message, {**failure.details(), **more})
 
 
 def unknown_method(name: str, known: Mapping[str, Any]) -> RpcError:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name[:80], known, n=1)
+    near = did_you_mean(name, known)
     remedy = f"; did you mean {near[0]}?" if near else "; rpc.discover lists the methods"
     return RpcError.named(
         "method_not_found", f"There is no method {name[:80]!r}{remedy}", params={"method": name[:80]}
     )
 
 
-def _mistyped(method: Method, complaint: str) -> RpcError:
-    expected, _, path = complaint.partition(" - at `$.")
-    field = path.rstrip("`")
-    if "unknown field" in expected or "missing required field" in expected:
-        name = expected.rpartition("field `")[2].rstrip("`")
-        field = f"{field}.{name}" if field else name
-    message = f"`{field}`: {expected}" if field else expected
-    if "unknown field" in expected:
-        message += _nearest(method, field)
-    return RpcError.named("invalid_params", message, params={"field": field, "expected": expected})
+def _type_error(method: MethodRow, complaint: str) -> RpcError:
+    wrong, _, path = complaint.partition(" - at `$.")
+    field, parent = path.rstrip("`"), path.rstrip("`")
+    if "unknown field" in wrong or "missing required field" in wrong:
+        name = wrong.rpartition("field `")[2].rstrip("`")
+        field = f"{parent}.{name}" if parent else name
+    if "unknown field" in wrong:
+        known = expected.members_at(method.params, parent)
+        allowed, remedy = _one_of(known), _nearest(name, known)
+    else:
+        allowed = expected.allowed_at(method.params, field)
+        remedy = f"; allowed: {allowed}"
+    message = f"`{field}`: {wrong}{remedy}" if field else wrong
+    return RpcError.named("invalid_params", message, params={"field": field, "expected": allowed})
 
 
-def _nearest(method: Method, field: str) -> str:
-    names = [known.encode_name for known in msgspec.structs.fields(method.params)]
-    from difflib import get_close_matches
-
-    near = get_close_matches(field, names, n=1)
-    return f"; did you mean `{near[0]}`?" if near else f"; known: {', '.join(names) or 'none'}"
+def _one_of(names: list[str]) -> str:
+    return f"one of {', '.join(f'`{name}`' for name in names)}" if names else "no members"
 
 
-class _Library:
-    """What is used of jsonrpcserver."""
+def _nearest(name: str, known: list[str]) -> str:
+    near = did_you_mean(name, known)
+    return f"; did you mean `{near[0]}`?" if near else f"; known: {', '.join(known) or 'none'}"
+
+
+class _JsonRpcServer:
+    """The parts of jsonrpcserver that are used."""
 
     def __init__(self) -> None:
         from jsonrpcserver import async_dispatcher, dispatcher, exceptions, result
@@ -135,15 +235,17 @@ class _Library:
         self.SuccessResult: Callable[[Any], Any] = lambda value: Right(result.SuccessResult(value))
 
 
-def _load_dispatcher() -> _Library:
-    """Load the submodules under unexecuted packages, then let importing those packages mean the whole again."""
+def _load_dispatcher() -> _JsonRpcServer:
+    """Load the submodules under package objects that were not executed, then remove those, so that a later import of
+    the packages loads them normally.
+    """
     bare = [name for name in ("jsonrpcserver", "oslash") if name not in sys.modules]
     for name in bare:
         spec = importlib.util.find_spec(name)
         assert spec is not None
         sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
-        return _Library()
+        return _JsonRpcServer()
     finally:
         for name in bare:
             del sys.modules[name]

@@ -1,19 +1,20 @@
-"""Settings: read from their layers, checked against one table, written back with the user's comments kept.
+"""Settings: read from their layers, validated against one table, written back with the user's comments preserved.
 
-Bottom floor: imports nothing of ours, and nothing heavy until a file is there to be read.
+The lowest layer: imports nothing of the program, and nothing heavy until there is a file to read.
 """
 
 from __future__ import annotations
 
-from .edit import write
+from .edit import write_settings
 from .errors import SettingsConflict, SettingsError
 from .files import SettingsFile, project_file, user_file
 from .key import Key
 from .keys import KEYS, MEMORY
-from .layers import load, read_scope
+from .layers import CONFIG_VARIABLE, load, read_scope
 from .values import Log, Session, Settings, Store
 
 __all__ = [
+    "CONFIG_VARIABLE",
     "KEYS",
     "MEMORY",
     "Key",
@@ -28,5 +29,5 @@ __all__ = [
     "project_file",
     "read_scope",
     "user_file",
-    "write",
+    "write_settings",
 ]

@@ -1,6 +1,6 @@
-"""Writes the table of keys into docs/configuration.md: `python -m sidecar.settings.document [FILE]`.
+"""Write the table of keys into docs/configuration.md: `python -m sidecar.settings.document [FILE]`.
 
-Knows the page's markers and nothing of its prose.
+Knows the markers of the page and nothing of its text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .key import Key
 from .keys import KEYS
-from .known import NAMED
+from .known import NAMED_TABLES
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 BEGIN = "<!-- keys: written by `python -m sidecar.settings.document` -->\n"
@@ -18,10 +18,10 @@ END = "<!-- end of keys -->\n"
 _REACH = {"any": "yes", "trusted": "once trusted", "never": "no"}
 
 
-def renewed(page: str) -> str:
-    """The page with the tables as they are now."""
+def update_tables(page: str) -> str:
+    """Return the page with the current tables."""
     page = _put(page, BEGIN, table(), END)
-    for name in NAMED:
+    for name in NAMED_TABLES:
         page = _put(page, BEGIN.replace("keys", name), named_table(name), END.replace("keys", name))
     return page
 
@@ -29,19 +29,21 @@ def renewed(page: str) -> str:
 def table() -> str:
     rows = [_row(key) for key in KEYS.values()]
     return (
-        "\n| key | default | value | in a project's file | |\n|---|---|---|---|---|\n" + "".join(rows) + "\n"
+        "\n| key | default | value | in a project's file | meaning |\n|---|---|---|---|---|\n"
+        + "".join(rows)
+        + "\n"
     )
 
 
 def named_table(name: str) -> str:
-    """The keys of the tables `[NAME.…]`."""
-    fields = NAMED[name].fields.values()
+    """Return the keys of the tables `[NAME.…]`."""
+    fields = NAMED_TABLES[name].fields.values()
     rows = [f"| `{f.name}` | {_default(f)} | {f.expected} | {f.doc} |\n" for f in fields]
-    return "\n| key | default | value | |\n|---|---|---|---|\n" + "".join(rows) + "\n"
+    return "\n| key | default | value | meaning |\n|---|---|---|---|\n" + "".join(rows) + "\n"
 
 
 def main(path: Path) -> None:
-    path.write_text(renewed(path.read_text("utf-8")), "utf-8")
+    path.write_text(update_tables(path.read_text("utf-8")), "utf-8")
 
 
 def _put(page: str, begin: str, text: str, end: str) -> str:

@@ -1,4 +1,4 @@
-"""What can be wrong with a setting, said so that the user can mend it: the place, the key, what was expected.
+"""Errors of settings, with what the user needs to fix them: the position, the key, what was expected.
 
 SettingsError          a file, a variable or an option does not hold what it should
 └── SettingsConflict   the file has changed since the version that a write expected
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 
 class SettingsError(Exception):
-    """`path` and `line` name the place when it is a file; `key` is None when the whole file is meant.
+    """`path` and `line` name the position in a file; `key` is None when the whole file is meant.
 
-    `names` leads to the place table by table, where the dots of `key` do not tell.
+    `names` is the path of tables to the key, when the dots of `key` are ambiguous.
     """
 
     def __init__(
@@ -33,19 +33,19 @@ class SettingsError(Exception):
 
     def __str__(self) -> str:
         place = self.path if self.line is None else f"{self.path}, line {self.line}"
-        parts = [place, self.key and f"`{_cut(self.key)}`", self.message]
+        parts = [place, self.key and f"`{_shorten(self.key)}`", self.message]
         text = ": ".join(part for part in parts if part)
         return _printable(f"{text}. {self.hint}" if self.hint else text)
 
 
 class SettingsConflict(SettingsError):
-    """Somebody else wrote the file in between; read it again and decide anew."""
+    """Another process wrote the file meanwhile; read it again and decide again."""
 
 
-def _cut(name: str) -> str:
+def _shorten(name: str) -> str:
     return name if len(name) <= 80 else name[:80] + "…"
 
 
 def _printable(text: str) -> str:
-    """A project's file may hold anything, also what makes a terminal do things."""
+    """Escape control characters: the file of a project may contain terminal escape sequences."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -1,30 +1,37 @@
-"""Where the settings files are, and their bytes. What they say is for `parsing`, which wins for `layers`."""
+"""Where the settings files are, and their bytes. `parsing` reads their content, `layers` decides which one wins."""
 
 from __future__ import annotations
 
 import os
-import stat
 import sys
 
+from ..system.lazy import lazy_module
+from ..system.safe_open import FileRefused, open_regular
 from . import known
 from .errors import SettingsError
 from .parsing import parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import hashlib
     from typing import Any, Literal
 
+    import platformdirs
+
     Scope = Literal["user", "project"]
+else:
+    hashlib = lazy_module("hashlib")
+    platformdirs = lazy_module("platformdirs")
 
 MAX_FILE_BYTES = 256 * 1024
-"""A hundred times the longest file that a person would write; a project's file may come from anybody."""
+"""A hundred times the longest file that a person would write; the file of a project may come from anybody."""
 
 ABSENT = "absent"
-"""The version of a file that is not there."""
+"""The version of a file that does not exist."""
 
 
 class SettingsFile:
-    """A file's values by dotted key, as they are written there; `version` is its bytes' hash."""
+    """The values of a file by dotted key, as they are written there; `version` is the hash of its bytes."""
 
     __slots__ = ("path", "values", "version")
 
@@ -33,17 +40,15 @@ class SettingsFile:
         self.values = values
         self.version = version
 
-    def shown(self) -> dict[str, Any]:
-        """The values with every secret masked."""
-        return {name: known.shown(name, value) for name, value in self.values.items()}
+    def masked_values(self) -> dict[str, Any]:
+        """Return the values with every secret masked."""
+        return {name: known.masked_value(name, value) for name, value in self.values.items()}
 
 
 def user_file() -> str:
     folder = _xdg("XDG_CONFIG_HOME", ".config")
     if folder is None:
-        from platformdirs import user_config_dir
-
-        folder = user_config_dir("sidecar", appauthor=False)
+        folder = platformdirs.user_config_dir("sidecar", appauthor=False)
     return os.path.join(folder, "config.toml")
 
 
@@ -54,14 +59,12 @@ def project_file(project: str) -> str:
 def default_data_dir() -> str:
     folder = _xdg("XDG_DATA_HOME", ".local/share")
     if folder is None:
-        from platformdirs import user_data_dir
-
-        folder = user_data_dir("sidecar", appauthor=False)
+        folder = platformdirs.user_data_dir("sidecar", appauthor=False)
     return folder
 
 
 def _xdg(variable: str, fallback: str) -> str | None:
-    """Our folder by the rule of the free desktops, which is short; platformdirs takes 5 ms to import for it."""
+    """Return our folder by the XDG rule, which is short; platformdirs takes 5 ms to import for it."""
     if sys.platform != "linux":
         return None
     home = os.environ.get(variable, "").strip() or os.path.join(os.path.expanduser("~"), fallback)
@@ -69,7 +72,7 @@ def _xdg(variable: str, fallback: str) -> str | None:
 
 
 def scope_file(scope: Scope, project: str | None) -> str:
-    """Where the file of a scope is; a project's needs the project."""
+    """Return the file of a scope; that of a project needs the project."""
     if scope == "user":
         return user_file()
     if project is None:
@@ -78,28 +81,28 @@ def scope_file(scope: Scope, project: str | None) -> str:
 
 
 def read(path: str, *, project: bool = False) -> SettingsFile:
-    """The file's checked values; an absent file has none. `project` refuses what no project may set."""
+    """Return the validated values of the file; none when it is absent. `project` refuses what no project may set."""
     data = read_bytes(path)
     values = {} if data is None else parse(path, decode(path, data), project=project)
     return SettingsFile(path, values, version_of(data))
 
 
 def read_bytes(path: str) -> bytes | None:
-    """The file's bytes, or None when it is absent. Never waits: a pipe in its place is refused."""
+    """Return the bytes of the file, or None when it is absent. Never blocks: a FIFO is refused."""
     try:
-        fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with open(open_regular(path), "rb") as file:
+            return check_size(path, file.read(MAX_FILE_BYTES + 1))
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except FileRefused as refusal:
+        hint = "Put a text file in its place"
+        raise SettingsError(None, str(refusal).removeprefix("it "), hint=hint, path=path) from refusal
     except (OSError, ValueError) as error:
-        raise unreadable(path, error) from error
-    try:
-        return _read_regular(path, fd)
-    finally:
-        os.close(fd)
+        raise unreadable_error(path, error) from error
 
 
 def decode(path: str, data: bytes) -> str:
-    """The text; a byte-order mark is not part of it."""
+    """Return the text without its byte order mark."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -110,27 +113,18 @@ def decode(path: str, data: bytes) -> str:
 def version_of(data: bytes | None) -> str:
     if data is None:
         return ABSENT
-    from hashlib import sha256
-
-    return sha256(data).hexdigest()[:16]
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
-def unreadable(path: str, error: Exception) -> SettingsError:
+def unreadable_error(path: str, error: Exception) -> SettingsError:
     reason = (isinstance(error, OSError) and error.strerror) or str(error)
     return SettingsError(
         None, f"cannot be read ({reason})", hint="Check the path and its permissions", path=path
     )
 
 
-def bounded(path: str, data: bytes) -> bytes:
+def check_size(path: str, data: bytes) -> bytes:
     if len(data) > MAX_FILE_BYTES:
         hint = f"Shorten it to {MAX_FILE_BYTES} bytes"
         raise SettingsError(None, "is too long", hint=hint, path=path)
     return data
-
-
-def _read_regular(path: str, fd: int) -> bytes:
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        raise SettingsError(None, "is not a regular file", hint="Put a text file in its place", path=path)
-    with open(fd, "rb", closefd=False) as file:
-        return bounded(path, file.read(MAX_FILE_BYTES + 1))

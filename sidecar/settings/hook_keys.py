@@ -1,4 +1,4 @@
-"""Keys of `[hooks]` and `[routing]`: programs that are asked along the way, and which calls are shown a better one."""
+"""Keys of `[hooks]` and `[routing]`: programs that run at points of a turn, and calls that are redirected."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ ROUTING = (
         "routing.big_reads",
         "text",
         "on",
-        "Show the model a better way than reading a big file whole: the index.",
+        "Redirect a read of a whole large file to the index.",
         choices=_SWITCH,
     ),
     Key(
         "routing.big_reads_bytes",
         "integer",
         64 * 1024,
-        "From how many bytes on a file is big.",
+        "Size in bytes from which a file is large.",
         low=1024,
         high=64 * 1024 * 1024,
     ),
@@ -26,21 +26,21 @@ ROUTING = (
         "routing.fetches",
         "text",
         "on",
-        "Show it `fetch_url` when it fetches a page by a command.",
+        "Redirect a command that fetches a page to `fetch_url`.",
         choices=_SWITCH,
     ),
     Key(
         "routing.noisy_commands",
         "text",
         "on",
-        "Show it `run_batch` when a test runner, build or install would print much.",
+        "Redirect test runners, builds and installs with much output to `run_batch`.",
         choices=_SWITCH,
     ),
     Key(
         "routing.noisy_programs",
         "texts",
         (),
-        "Further programs that print much.",
+        "Further programs with much output.",
         words='a list of names of programs, such as ["terragrunt"]',
         adds=True,
     ),
@@ -48,26 +48,26 @@ ROUTING = (
         "routing.long_listings",
         "text",
         "on",
-        "Show it a bounded way when a command would list without end, such as `git log`.",
+        "Redirect a listing without a limit, such as `git log`, to a tool with a limit.",
         choices=_SWITCH,
     ),
     Key(
         "routing.long_listings_max",
         "integer",
         100,
-        "Entries that a listing may ask for by its own limit.",
+        "Maximum limit of a listing that is not redirected.",
         low=1,
         high=100_000,
     ),
 )
 
 HOOKS = (
-    Key("hooks.enabled", "flag", True, "Whether hooks run.", project="trusted"),
+    Key("hooks.enabled", "flag", True, "Run hooks."),
     Key(
         "hooks.claude_settings",
         "flag",
         False,
-        "Whether hooks of Claude Code's settings files run too, the user's and a trusted project's.",
+        "Run hooks of Claude Code's settings files too, the user's and a trusted project's.",
         project="never",
     ),
     Key(

@@ -1,9 +1,12 @@
-"""One setting: its name, what fits it, and who may set it. Which settings there are stands in `keys`.
+"""One setting: its name, its valid values, and who may set it. The list of settings is in `keys`.
 
-This floor is imported before anything heavy: it goes without `typing`, `dataclasses` and `re` (5 ms each).
+This layer is imported before anything heavy: it does not use `typing`, `dataclasses` and `re` (5 ms each).
 """
 
 from __future__ import annotations
+
+from ..text.suggest import did_you_mean
+from ..text.surrogates import is_well_formed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,14 +14,26 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     Kind = Literal["text", "path", "integer", "seconds", "ratio", "flag", "texts", "paths"]
+    Declared = Literal["trusted", "never"]
     Reach = Literal["any", "trusted", "never"]
     Value = str | int | float | tuple[str, ...] | dict[str, Any] | None
 
 MAX_TEXTS = 1000
-"""Entries of a list: rules are tried one by one at every call of a tool, and nobody oversees more."""
+"""Entries of a list: rules are matched one by one at every tool call, and nobody can review more."""
 
-CLOSE = 0.75
-"""How alike two names are, by difflib's measure, when one was probably meant: `max_stepz` is no `max_bytes`."""
+UNTRUSTED_KEYS = {
+    "permissions.ask": "adds permission requests and removes none",
+    "permissions.deny": "adds denials and removes none",
+    "tools.deny": "removes tools and adds none",
+}
+"""The keys that a project may set before the user trusts it, each with the reason why it can only restrict.
+
+Every other key needs trust, so a new one is safe without an entry: more steps, tokens, retries or model requests cost
+the user money, larger caps and gates send more of the user's files, and a longer list of rules could allow more.
+"""
+
+MIN_SIMILARITY = 0.75
+"""How similar two names are, by difflib's measure, when one was probably meant: `max_stepz` is not `max_bytes`."""
 
 _EXPECTED = {
     "path": "a path",
@@ -32,10 +47,11 @@ _EXPECTED = {
 class Key:
     """One setting.
 
-    `project` says whether a project's file may set it: always ("any"), once the user trusts the project
-    ("trusted"), or not at all ("never": what holds for the whole process, which serves many projects).
-    `files` is False for what only the environment and the command line may set. `each` tells whether a text fits
-    in a list, and of a list that `adds`, no layer takes away what an earlier one says.
+    `project` says whether the file of a project may set it: always ("any", for `UNTRUSTED_KEYS`), once the user
+    trusts the project ("trusted"), or not at all ("never": what applies to the whole process, which serves many
+    projects). `files` is
+    False for what only the environment and the command line may set. `each` validates the texts of a list. For a list
+    that `adds`, no layer removes the entries of an earlier one.
     """
 
     __slots__ = (
@@ -65,7 +81,7 @@ class Key:
         choices: tuple[str, ...] = (),
         low: int = 0,
         high: int = 0,
-        project: Reach = "any",
+        project: Declared = "trusted",
         environment: str | None = None,
         files: bool = True,
         shown: str | None = None,
@@ -80,7 +96,7 @@ class Key:
         self.choices = choices
         self.low = low
         self.high = high
-        self.project: Reach = project
+        self.project: Reach = "any" if name in UNTRUSTED_KEYS else project
         self.environment = environment
         self.files = files
         self.shown = shown
@@ -90,7 +106,7 @@ class Key:
 
     @property
     def expected(self) -> str:
-        """What the value must be, in words."""
+        """Return a description of the valid values."""
         if self._words:
             return self._words
         if self.choices:
@@ -106,7 +122,7 @@ class Key:
         return self.kind in ("texts", "paths")
 
     def narrow(self, value: object) -> Value:
-        """The value as the program uses it, or None when it is not what is expected."""
+        """Return the value as the program uses it, or None when it is invalid."""
         if self.kind == "integer":
             return value if type(value) is int and self.low <= value <= self.high else None
         if self.kind == "seconds":
@@ -125,31 +141,24 @@ class Key:
         return value if not self.choices or value in self.choices else None
 
     def misfit(self, values: Collection[object]) -> tuple[object] | None:
-        """The first entry of a list that does not fit, alone in a tuple, since it may be anything."""
+        """Return the first invalid entry of a list in a tuple, since the entry may be anything, even None."""
         return next(((one,) for one in values if not isinstance(one, str) or not self._each(one)), None)
 
 
-def meant(name: str, candidates: Collection[str]) -> str | None:
+def suggestion_for(name: str, candidates: Collection[str]) -> str | None:
     """What `name` was probably meant to be, as a question for a hint."""
-    from difflib import get_close_matches
-
-    # Whoever wrote the file also chose how long the name is, and difflib takes quadratic time.
     table, _, last = name.rpartition(".")
     nearby_wins = sorted(candidates, key=lambda candidate: candidate.rpartition(".")[0] == table)
     by_last = {candidate.rpartition(".")[2]: candidate for candidate in nearby_wins}
-    close = [last] if last in by_last else get_close_matches(last[:64], by_last, 2, CLOSE)
+    close = [last] if last in by_last else did_you_mean(last, by_last, count=2, similarity=MIN_SIMILARITY)
     return f"Did you mean {' or '.join(f'`{by_last[found]}`' for found in close)}?" if close else None
 
 
 def is_text(value: str) -> bool:
-    """Whether it can be a name, a path and a JSON string: not blank, no NUL, no half of a surrogate pair."""
+    """Return whether it can be a name, a path and a JSON string: not blank, no NUL, no lone surrogate."""
     return value.strip() != "" and is_plain(value)
 
 
 def is_plain(value: str) -> bool:
-    """Whether it can be handed to a program: it may be blank, but has no NUL and no half of a surrogate pair."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in value
+    """Return whether it can be a program argument: it may be blank, but has no NUL and no lone surrogate."""
+    return "\0" not in value and is_well_formed(value)

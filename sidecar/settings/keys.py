@@ -1,8 +1,10 @@
-"""The table of settings: a key exists because it stands here. Loading, checking, writing and the page
-docs/configuration.md follow from it. Knows nothing of files, layers or the environment's values."""
+"""The table of settings: a key exists because it is in this table. Loading, validation, writing and the page
+docs/configuration.md are derived from it. Knows nothing of files, layers or the values of the environment.
+"""
 
 from __future__ import annotations
 
+from ..system.choices import LOG_LEVELS, MODES, SANDBOXES
 from .hook_keys import HOOKS, ROUTING
 from .index_keys import INDEX
 from .key import Key, is_plain
@@ -10,7 +12,12 @@ from .web_keys import FETCH
 from .window_keys import COMPACTION, CONTEXT, RULES
 
 MEMORY = ":memory:"
-"""The data folder that is none: everything is forgotten at exit."""
+"""The data folder that means in memory: everything is lost at exit."""
+
+NATIVE_ENGINE = "native"
+
+ENGINES = (NATIVE_ENGINE,)
+"""The engines that a setting may name. `sidecar/engines/registry.py` has them: a test compares both."""
 
 TABLES = (
     "session",
@@ -42,11 +49,17 @@ _MIB = 1024 * _KIB
 
 
 def is_rule(text: str) -> bool:
-    """Whether it has the shape of a rule, KIND(PATTERN) or "*". What it means is not known on this floor."""
+    """Return whether it has the form of a rule, KIND(PATTERN) or "*". This layer does not know its meaning."""
     kind, opening, rest = text.partition("(")
     named = kind != "" and all("a" <= char <= "z" or char == "-" for char in kind)
     shaped = named and opening != "" and rest.endswith(")") and rest[:-1].strip() != ""
     return text == "*" or (shaped and is_plain(text))
+
+
+def is_variable(text: str) -> bool:
+    """Return whether it names an environment variable that is not one of ours."""
+    shaped = text.isascii() and text.replace("_", "a").isalnum() and not text[0].isdigit()
+    return shaped and not text.startswith("SIDECAR_")
 
 
 KEYS: dict[str, Key] = {
@@ -56,40 +69,45 @@ KEYS: dict[str, Key] = {
             "model",
             "text",
             None,
-            "The model that answers, as `provider:model`. Without it: that of a provider with a key in the "
+            "The model that answers, as `provider:model`. Default: a model of a provider with a key in the "
             "environment, else of a running Ollama, else the embedded one.",
             environment="SIDECAR_MODEL",
             shown="chosen automatically",
         ),
-        Key("engine", "text", "native", "Who runs a turn.", choices=("native",), project="trusted"),
+        Key(
+            "engine",
+            "text",
+            NATIVE_ENGINE,
+            "The engine that runs a turn.",
+            choices=ENGINES,
+        ),
         Key(
             "mode",
             "text",
             "ask",
-            "What runs unasked: edits in the project (accept-edits), all (auto); read-only denies changes.",
-            choices=("ask", "accept-edits", "read-only", "auto"),
-            project="trusted",
+            "What runs without asking: edits in the project (accept-edits), everything (auto; if a rule denies or asks "
+            "for `run`, only commands that are understood). read-only denies changes.",
+            choices=MODES,
         ),
         Key(
             "sandbox",
             "text",
             "auto",
-            "Bubblewrap confines commands: where it works (auto), or else they do not run (require), or never (off).",
-            choices=("auto", "require", "off"),
-            project="trusted",
+            "Run commands in bubblewrap where it works (auto), run none without it (require), or never use it (off).",
+            choices=SANDBOXES,
         ),
         Key(
             "titles",
             "text",
             "words",
-            "A chat's title comes from the first prompt's words, or from the model after the first turn.",
+            "Take a chat's title from the words of the first prompt, or from the model after the first turn.",
             choices=("words", "model"),
         ),
         Key(
             "chat_id",
             "text",
             None,
-            "Stands in for a `chatId` that a request leaves out.",
+            "The `chatId` of requests that have none.",
             environment="SIDECAR_CHAT_ID",
             files=False,
         ),
@@ -97,7 +115,15 @@ KEYS: dict[str, Key] = {
             "session.retention_days",
             "integer",
             0,
-            "Chats idle for so many days are purged at start; 0 keeps them for ever.",
+            "Days without activity after which a chat is purged; 0 keeps chats forever.",
+            high=36_500,
+            project="never",
+        ),
+        Key(
+            "session.sent_days",
+            "integer",
+            90,
+            "Days for which the text of what the model was sent is stored; 0 stores it as long as its chat.",
             high=36_500,
             project="never",
         ),
@@ -105,7 +131,7 @@ KEYS: dict[str, Key] = {
             "session.max_steps",
             "integer",
             50,
-            "Requests to the model in one turn, at most.",
+            "Maximum number of requests to the model in one turn.",
             low=1,
             high=10_000,
         ),
@@ -113,38 +139,35 @@ KEYS: dict[str, Key] = {
             "session.max_seconds",
             "seconds",
             0.0,
-            "How long one turn may take; 0 sets no limit.",
+            "Maximum duration of one turn; 0 sets no limit.",
             high=7 * _DAY_S,
-            project="trusted",
         ),
         Key(
             "session.max_tokens",
             "integer",
             0,
-            "Tokens in and out of the model in one turn, at most; 0 sets no limit.",
+            "Maximum number of input and output tokens in one turn; 0 sets no limit.",
             high=1_000_000_000,
-            project="trusted",
         ),
         Key(
             "session.snapshot_interval",
             "integer",
             10,
-            "Turns after which a snapshot of the session is kept; 0: only before a compaction and at its end.",
+            "Number of turns between stored snapshots of the session; 0: only before a compaction and at its end.",
             high=10_000,
         ),
         Key(
             "session.max_snapshots",
             "integer",
             10,
-            "Snapshots that a chat keeps, the newest; 0 keeps none.",
+            "Maximum number of snapshots stored for a chat, the newest; 0 stores none.",
             high=1000,
         ),
         Key(
             "permissions.allow",
             "texts",
             (),
-            "What runs without asking, unless another rule asks or denies.",
-            project="trusted",
+            "Rules for what runs without asking, unless another rule asks or denies.",
             words=_RULES,
             each=is_rule,
             adds=True,
@@ -153,7 +176,7 @@ KEYS: dict[str, Key] = {
             "permissions.ask",
             "texts",
             (),
-            "What is asked about even where the mode would not.",
+            "Rules for what asks even if the mode would not.",
             words=_RULES,
             each=is_rule,
             adds=True,
@@ -162,7 +185,7 @@ KEYS: dict[str, Key] = {
             "permissions.deny",
             "texts",
             (),
-            "What never runs, whatever else allows it.",
+            "Rules for what never runs, whatever else allows it.",
             words=_RULES,
             each=is_rule,
             adds=True,
@@ -171,32 +194,67 @@ KEYS: dict[str, Key] = {
             "permissions.expiry",
             "seconds",
             0.0,
-            "How long a question waits for its answer, and then counts as denied; 0 waits for ever.",
+            "How long a permission request waits for an answer before it is denied; 0 waits forever.",
             high=_DAY_S,
         ),
         Key(
             "tools.allow",
             "texts",
             (),
-            "The only tools that there are, when it names any.",
-            project="trusted",
+            "The tools that are available; empty means all.",
             words=_TOOLS,
         ),
-        Key("tools.deny", "texts", (), "Tools that there are not.", words=_TOOLS, adds=True),
+        Key("tools.deny", "texts", (), "Tools that are not available.", words=_TOOLS, adds=True),
+        Key(
+            "tools.environment",
+            "texts",
+            (),
+            "Environment variables that commands get in addition to the usual ones, whatever their value.",
+            words='a list of names of variables, such as ["DATABASE_URL"], none of which begins with SIDECAR_',
+            each=is_variable,
+        ),
+        Key(
+            "tools.readable",
+            "paths",
+            (),
+            "Files and folders of the home that commands in the sandbox can read, in addition to toolchains.",
+        ),
+        Key(
+            "tools.max_processes",
+            "integer",
+            2048,
+            "Maximum number of processes and threads of one command in the sandbox; 0 sets no limit.",
+            high=1_000_000,
+        ),
+        Key(
+            "tools.max_memory_bytes",
+            "integer",
+            0,
+            "Maximum memory of one command in the sandbox, in bytes; 0 is half of the machine's.",
+            high=1024 * 1024 * _MIB,
+        ),
+        Key(
+            "tools.max_tmp_bytes",
+            "integer",
+            1024 * _MIB,
+            "Maximum bytes in each of /tmp, /var/tmp, /dev/shm and the home in the sandbox; they are in memory.",
+            low=_MIB,
+            high=1024 * 1024 * _MIB,
+        ),
         Key(
             "open_files.max_recent",
             "integer",
             25,
-            "Files that a chat has in view without a pin; the one not looked at for longest makes room.",
+            "Maximum number of open files without a pin; the least recently used is closed first.",
             low=1,
             high=1000,
         ),
-        Key("open_files.max_pinned", "integer", 10, "Files that a chat has pinned, at most.", high=100),
+        Key("open_files.max_pinned", "integer", 10, "Maximum number of pinned files.", high=100),
         Key(
             "open_files.max_file_bytes",
             "integer",
             _MIB,
-            "A larger file in view is told as too large.",
+            "Maximum size of an open file in bytes; a larger file is reported as too large.",
             low=_KIB,
             high=64 * _MIB,
         ),
@@ -204,7 +262,7 @@ KEYS: dict[str, Key] = {
             "patches.max_entries",
             "integer",
             20,
-            "Recorded changes that the list of a chat's patches has, the newest.",
+            "Maximum number of changes in the list of a chat's patches, the newest.",
             low=1,
             high=1000,
         ),
@@ -212,7 +270,7 @@ KEYS: dict[str, Key] = {
             "patches.max_bytes",
             "integer",
             200 * _KIB,
-            "Of a longer diff, so much is shown; the change itself is kept whole.",
+            "Maximum number of bytes shown of a diff; the change itself is stored completely.",
             low=_KIB,
             high=16 * _MIB,
         ),
@@ -227,23 +285,22 @@ KEYS: dict[str, Key] = {
             "project.files",
             "flag",
             False,
-            "Keeps `.context/events.md` and `.context/stats.json` in the projects of chats, anew after each turn.",
-            project="trusted",
+            "Write `.context/events.md` and `.context/stats.json` into the projects of chats after each turn.",
         ),
         Key(
             "log.level",
             "text",
             "warn",
-            "How much the log tells.",
-            choices=("error", "warn", "info", "debug", "trace"),
+            "How detailed the log is.",
+            choices=LOG_LEVELS,
             project="never",
         ),
-        Key("log.file", "path", None, "A file that gets the log as well as stderr.", project="never"),
+        Key("log.file", "path", None, "A file for the log, in addition to stderr.", project="never"),
         Key(
             "store.data_dir",
             "path",
             None,
-            'The folder of the database; ":memory:" keeps nothing.',
+            'The folder of the database; ":memory:" stores nothing on disk.',
             project="never",
             environment="SIDECAR_DATA_DIR",
             shown="the user's data folder",
@@ -252,7 +309,7 @@ KEYS: dict[str, Key] = {
             "store.busy_timeout",
             "seconds",
             10.0,
-            "How long a write waits for another process's.",
+            "How long a write waits for a write of another process.",
             low=1,
             high=600,
             project="never",

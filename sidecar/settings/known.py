@@ -1,10 +1,10 @@
-"""Every setting by its dotted name, be it of the table of keys or of a table that has a name of the user's."""
+"""Every setting by its dotted name, in the table of keys or in a table that the user names."""
 
 from __future__ import annotations
 
 from .keys import KEYS
-from .mcp import SERVERS
-from .providers import PROVIDERS
+from .mcp import SERVER_TABLES
+from .providers import PROVIDER_TABLES
 from .tables import Field
 
 TYPE_CHECKING = False
@@ -12,27 +12,29 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .key import Key
-    from .tables import Tables
+    from .tables import NamedTables
 
-NAMED: dict[str, Tables] = {tables.table: tables for tables in (PROVIDERS, SERVERS)}
+NAMED_TABLES: dict[str, NamedTables] = {tables.table: tables for tables in (PROVIDER_TABLES, SERVER_TABLES)}
 
 
-def find(name: str) -> Key | None:
-    """The key with this dotted name."""
+def find_key(name: str) -> Key | None:
+    """Return the key with this dotted name."""
     table, _, rest = name.partition(".")
-    return NAMED[table].find(rest) if table in NAMED else KEYS.get(name)
+    return NAMED_TABLES[table].find(rest) if table in NAMED_TABLES else KEYS.get(name)
 
 
-def unit(name: str) -> str:
-    """What a key is set aside or replaced with: its whole table `[TABLE.NAME]` where that counts as one."""
+def override_unit(name: str) -> str:
+    """Return what is withheld or replaced as a unit with a key: its whole table `[TABLE.NAME]` where that counts as
+    one.
+    """
     table, _, rest = name.partition(".")
-    whole = table in NAMED and NAMED[table].replaces
+    whole = table in NAMED_TABLES and NAMED_TABLES[table].replaces
     return f"{table}.{rest.partition('.')[0]}" if whole else name
 
 
-def shown(name: str, value: Any) -> Any:
-    """The value as anybody may see it."""
-    key = find(name)
+def masked_value(name: str, value: Any) -> Any:
+    """Return the value without secrets."""
+    key = find_key(name)
     if not isinstance(key, Field) or key.masked is None or value is None:
         return value
     return key.masked(value)

@@ -1,13 +1,13 @@
-"""The tables `[mcp.NAME]`: servers of tools that are started or reached, their keys, and what is never shown.
+"""The tables `[mcp.NAME]`: MCP servers that are started or connected to, their keys, and what is never shown.
 
-What a chat is given of them has the shape that its own configuration has (`mcpServers`). Starts nothing.
+Chats get them in the format of their own configuration (`mcpServers`). Starts nothing.
 """
 
 from __future__ import annotations
 
 from .errors import SettingsError
 from .key import is_plain
-from .tables import MASK, Field, Tables, are_headers, is_address, mask_each
+from .tables import MASK, Field, NamedTables, headers_field, is_address, mask_each
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,14 +18,14 @@ MAX_VALUES = 256
 """Arguments or variables of one server."""
 
 MAX_TEXT = 32 * 1024
-"""Of one of them; the kernel takes 128 KiB."""
+"""Characters of one of them; the kernel accepts 128 KiB."""
 
-_STARTED = ("args", "env", "cwd")
-_REACHED = ("headers",)
+_PROCESS_FIELDS = ("args", "env", "cwd")
+_HTTP_FIELDS = ("headers",)
 
 
-def entries(tables: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The servers as a chat's configuration would name them: times in milliseconds, and what is not set left out."""
+def server_entries(tables: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the servers as the configuration of a chat names them: times in milliseconds, without unset keys."""
     return [
         {"name": name, **dict(_entry(field, value) for field, value in table.items())}
         for name, table in tables.items()
@@ -40,15 +40,15 @@ def _entry(field: str, value: Any) -> tuple[str, Any]:
     return field, value
 
 
-def _one_way(name: str, table: Mapping[str, object]) -> SettingsError | None:
-    """A server is started or reached, and what belongs to the one way has no place in the other."""
+def _transport_error(name: str, table: Mapping[str, object]) -> SettingsError | None:
+    """Check that a server is either started or connected to, and has no keys of the other transport."""
     dotted = f"mcp.{name}"
     if ("command" in table) == ("url" in table):
         which = "both `command` and `url` are" if "url" in table else "neither `command` nor `url` is"
         return SettingsError(
             dotted, f"{which} there", hint="Set `command` for a server to start, or `url` for one to reach"
         )
-    strange, way = (_REACHED, "url") if "command" in table else (_STARTED, "command")
+    strange, way = (_HTTP_FIELDS, "url") if "command" in table else (_PROCESS_FIELDS, "command")
     for field in strange:
         if field in table:
             return SettingsError(f"{dotted}.{field}", f"goes with `{way}` only")
@@ -77,12 +77,12 @@ def _is_url(value: object) -> bool:
 
 
 def _without_query(url: str) -> str:
-    """Keys often stand in it."""
+    """Remove the query, which often contains keys."""
     address, query, _ = url.partition("?")
     return f"{address}?{MASK}" if query else address
 
 
-SERVERS = Tables(
+SERVER_TABLES = NamedTables(
     "mcp",
     "server",
     (
@@ -90,13 +90,13 @@ SERVERS = Tables(
             "command",
             "text",
             None,
-            "The program that is the server: a name to be found on PATH, or its full path.",
+            "The program of the server: a name on PATH, or a full path.",
         ),
         Field(
             "args",
             "texts",
             (),
-            "Its arguments. They are shown; what is secret belongs into `env`.",
+            "The arguments of the program. They are shown; put secrets into `env`.",
             words='a list of texts, such as ["-y", "some-server"]',
             fits=_are_args,
         ),
@@ -104,35 +104,27 @@ SERVERS = Tables(
             "env",
             "text",
             None,
-            "Variables of its environment, which has little else. Their values are never shown.",
+            "Environment variables of the server, which gets few others. Their values are never shown.",
             words="a table of variables and their text",
             fits=_is_environment,
             masked=mask_each,
         ),
-        Field("cwd", "path", None, "The folder that it starts in.", shown="the chat's project"),
+        Field("cwd", "path", None, "The working directory of the server.", shown="the chat's project"),
         Field(
             "url",
             "text",
             None,
-            "Where a server that runs already is reached. What follows a `?` is never shown.",
+            "The address of a running server. The query (after `?`) is never shown.",
             words="an http or https address without user and password",
             fits=_is_url,
             masked=_without_query,
         ),
-        Field(
-            "headers",
-            "text",
-            None,
-            "Headers to send with every request. Their values are never shown.",
-            words="a table of header names and their text",
-            fits=are_headers,
-            masked=mask_each,
-        ),
-        Field("timeout", "seconds", 60.0, "How long one call of a tool may take.", low=1, high=3600),
-        Field("start_timeout", "seconds", 30.0, "How long the start may take.", low=1, high=3600),
-        Field("enabled", "flag", True, "Whether it is used."),
+        headers_field(),
+        Field("timeout", "seconds", 60.0, "Maximum duration of one tool call.", low=1, high=3600),
+        Field("start_timeout", "seconds", 30.0, "Maximum duration of the start.", low=1, high=3600),
+        Field("enabled", "flag", True, "Use this server."),
     ),
-    _one_way,
+    _transport_error,
     project="trusted",
     replaces=True,
 )

@@ -1,25 +1,29 @@
-"""Tables with names that the user chooses, such as `[providers.NAME]`: their keys, what fits, what is never shown.
+"""Tables with names that the user chooses, such as `[providers.NAME]`: their keys, valid values, what is never shown.
 
-Which such tables there are stands in `known`; like the whole floor this imports nothing heavy until a file is read.
+The list of such tables is in `known`; like the whole layer this imports nothing heavy until a file is read.
 """
 
 from __future__ import annotations
 
+from ..system.lazy import lazy_module
 from .errors import SettingsError
-from .key import Key, meant
+from .key import Key, suggestion_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
+    from urllib import parse as urls
 
     from .key import Kind, Reach, Value
+else:
+    urls = lazy_module("urllib.parse")
 
 MASK = "(set)"
-"""What is shown in a secret's place. It is refused as a value, so that nobody writes back what was shown."""
+"""What is shown in place of a secret. It is refused as a value, so that nobody writes back what was shown."""
 
 MAX_KEY_LENGTH = 8192
-"""Longer than any token that is in use; what is longer is a file that was pasted by mistake."""
+"""Longer than any token in use; a longer value is a file that was pasted by mistake."""
 
 MAX_URL_LENGTH = 2048
 
@@ -27,15 +31,15 @@ LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 DIGITS = frozenset("0123456789")
 _NAME = LETTERS | DIGITS | frozenset("_-")
 _HEADER = LETTERS | DIGITS | frozenset("!#$%&'*+-.^_`|~")
-_OURS = ("host", "content-length", "transfer-encoding", "connection")
-"""Headers that say where a request ends and who it is for: another value would cut it elsewhere."""
+_RESERVED_HEADERS = ("host", "content-length", "transfer-encoding", "connection")
+"""Headers that determine the end and the host of a request: another value would allow request smuggling."""
 
 
 class Field(Key):
     """A key that every table of a kind has.
 
-    One with `fits` is not repeated in an error, since it may hold a secret; `mistake` tells what is wrong within it.
-    `masked` makes of a value what anybody may see.
+    A value with `fits` is not repeated in an error, since it may be a secret; `mistake` returns the error within it.
+    `masked` returns what may be shown of a value.
     """
 
     __slots__ = ("_fits", "masked", "mistake")
@@ -73,11 +77,11 @@ class Field(Key):
         return value if self._fits(value) else None  # type: ignore[return-value]
 
 
-class Tables:
-    """All tables `[TABLE.NAME]`; whether a project's file may have one is told by `project`, as for a key.
+class NamedTables:
+    """All tables `[TABLE.NAME]`; `project` says whether the file of a project may have one, as for a key.
 
-    `whole` tells what a table lacks or has too much of, and names in `fixed` have nothing to set. A later layer's table
-    `replaces` an earlier one of the same name as a whole, or else adds to it key by key.
+    `whole` returns what is missing or superfluous in a table, and names in `fixed` have nothing to set. A later
+    layer's table `replaces` an earlier one of the same name as a whole, or else adds to it key by key.
     """
 
     def __init__(
@@ -104,37 +108,37 @@ class Tables:
         return 0 < len(name) <= 64 and _NAME.issuperset(name) and name not in self._fixed
 
     def find(self, rest: str) -> Field | None:
-        """The key with this name, which is dotted and goes without the table's."""
+        """Return the key with this dotted name, which does not include the table's."""
         name, _, field = rest.partition(".")
         return self.fields.get(field) if self.is_name(name) else None
 
     def flat(self, tables: object) -> dict[str, Any]:
-        """The tables as values by dotted key. Raises for what is no table, and for a name that none has."""
+        """Return the tables as values by dotted key. Raises for what is no table, and for an unknown name."""
         found: dict[str, Any] = {}
         if not isinstance(tables, dict):
             raise SettingsError(self.table, f"expected the table [{self.table}], found a value")
         for name, table in tables.items():
             dotted = f"{self.table}.{name}"
             if not self.is_name(name):
-                raise self._misnamed(name)
+                raise self._misnamed_error(name)
             if not isinstance(table, dict):
                 raise SettingsError(dotted, f"expected the table [{dotted}], found a value")
             found.update({f"{dotted}.{field}": value for field, value in table.items()})
         return found
 
     def check_whole(self, tables: Mapping[str, Mapping[str, object]]) -> None:
-        """Raises for the first table whose keys do not go together."""
+        """Raise for the first table whose keys contradict each other."""
         for name, table in tables.items():
             error = self._whole(name, table)
             if error is not None:
                 raise error
 
     def unknown(self, rest: str) -> SettingsError:
-        """There is no such key in such a table."""
+        """Return the error for an unknown key in such a table."""
         name, _, field = rest.partition(".")
         if not self.is_name(name):
-            return self._misnamed(name)
-        hint = meant(field, list(self.fields)) if field else None
+            return self._misnamed_error(name)
+        hint = suggestion_for(field, list(self.fields)) if field else None
         keys = ", ".join(f"`{key}`" for key in self.fields)
         names = (self.table, name, field) if field else None
         return SettingsError(
@@ -145,7 +149,7 @@ class Tables:
         )
 
     def by_name(self, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """The tables' values by name and key, out of all values by dotted key."""
+        """Return the values of the tables by name and key, from all values by dotted key."""
         found: dict[str, dict[str, Any]] = {}
         for dotted, value in values.items():
             if dotted.startswith(self.table + "."):
@@ -153,7 +157,7 @@ class Tables:
                 found.setdefault(name, {})[field] = value
         return found
 
-    def _misnamed(self, name: str) -> SettingsError:
+    def _misnamed_error(self, name: str) -> SettingsError:
         if name in self._fixed:
             return SettingsError(f"{self.table}.{name}", f"this {self._noun} has nothing to set")
         return SettingsError(
@@ -164,15 +168,13 @@ class Tables:
 
 
 def is_address(value: object) -> bool:
-    """Whether it is an http(s) address without user and password."""
+    """Return whether it is an http(s) URL without user and password."""
     if not isinstance(value, str) or len(value) > MAX_URL_LENGTH:
         return False
     if not all("!" <= char <= "~" for char in value) or "\\" in value:
         return False
-    from urllib.parse import urlsplit
-
     try:
-        parts = urlsplit(value)
+        parts = urls.urlsplit(value)
         return (
             parts.scheme in ("http", "https")
             and bool(parts.hostname)
@@ -195,10 +197,23 @@ def _is_header(name: str, text: object) -> bool:
     return (
         name != ""
         and _HEADER.issuperset(name)
-        and name.lower() not in _OURS
+        and name.lower() not in _RESERVED_HEADERS
         and isinstance(text, str)
         and text == text.strip()
         and len(text) <= MAX_KEY_LENGTH
         and text != MASK
         and all(" " <= char <= "~" for char in text)
+    )
+
+
+def headers_field() -> Field:
+    """Return the field of a provider or of an MCP server; each needs its own, as a table sets its `project`."""
+    return Field(
+        "headers",
+        "text",
+        None,
+        "Headers to send with every request. Their values are never shown.",
+        words="a table of header names and their text",
+        fits=are_headers,
+        masked=mask_each,
     )

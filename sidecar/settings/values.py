@@ -1,63 +1,69 @@
-"""The settings in force, by name and type, each with the layer that it comes from, however they were read.
+"""The effective settings, by name and type, each with the layer that it comes from. Does not know how they were read.
 
-`tests/settings` holds these classes and the table in `keys` to one another.
+A test in `tests/unit/settings` keeps these classes and the table in `keys` consistent.
 """
 
 from __future__ import annotations
 
 from . import known, mcp
+from .keys import KEYS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any, Literal, NoReturn
+    from typing import Any, Literal, NoReturn, Self
 
+    from ..system.choices import GateSwitch, LogLevel, Mode, Sandbox
     from .files import Scope
     from .key import Value
 
     Rule = tuple[Scope, str, str, str]
     Layer = Literal["default", "user", "project", "file", "environment", "command line"]
-    Mode = Literal["ask", "accept-edits", "read-only", "auto"]
-    Sandbox = Literal["auto", "require", "off"]
-    Level = Literal["error", "warn", "info", "debug", "trace"]
-    Gate = Literal["auto", "always", "never"]
     Switch = Literal["on", "off"]
 
 
 class Group:
-    """The settings under one prefix: set once, equal when all are."""
+    """The settings under one prefix: immutable, compared by value. The annotated members are the settings."""
 
-    __slots__: tuple[str, ...] = ()
     prefix = ""
 
     def __init__(self, values: Mapping[str, object]) -> None:
-        for name in self.__slots__:
+        for name in self.names():
             object.__setattr__(self, name, values[self.prefix + name])
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        return tuple(cls.__annotations__)
+
+    @classmethod
+    def of(cls, **values: object) -> Self:
+        """Return the defaults, except for these values."""
+        return cls({**default_values(), **{cls.prefix + name: value for name, value in values.items()}})
+
+    def replaced(self, **values: object) -> Self:
+        """Return the same settings with these values."""
+        kept = {name: getattr(self, name) for name in self.names()}
+        return type(self)({self.prefix + name: value for name, value in {**kept, **values}.items()})
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"settings do not change once they are read: {name}")
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and all(
-            getattr(self, n) == getattr(other, n) for n in self.__slots__
-        )
+        return type(other) is type(self) and all(getattr(self, n) == getattr(other, n) for n in self.names())
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.names())
         return f"{type(self).__name__}({fields})"
 
 
+def default_values() -> dict[str, Value]:
+    return {key.name: key.default for key in KEYS.values()}
+
+
 class Session(Group):
-    __slots__ = (
-        "max_seconds",
-        "max_snapshots",
-        "max_steps",
-        "max_tokens",
-        "retention_days",
-        "snapshot_interval",
-    )
     prefix = "session."
     retention_days: int
+    sent_days: int
     max_steps: int
     max_seconds: float
     max_tokens: int
@@ -66,9 +72,8 @@ class Session(Group):
 
 
 class Permissions(Group):
-    """All rules together; `Settings.permission_rules` tells whose each is."""
+    """All rules together; `Settings.permission_rules` returns the origin of each."""
 
-    __slots__ = ("allow", "ask", "deny", "expiry")
     prefix = "permissions."
     allow: tuple[str, ...]
     ask: tuple[str, ...]
@@ -77,14 +82,17 @@ class Permissions(Group):
 
 
 class Tools(Group):
-    __slots__ = ("allow", "deny")
     prefix = "tools."
     allow: tuple[str, ...]
     deny: tuple[str, ...]
+    environment: tuple[str, ...]
+    readable: tuple[str, ...]
+    max_processes: int
+    max_memory_bytes: int
+    max_tmp_bytes: int
 
 
 class OpenFiles(Group):
-    __slots__ = ("max_file_bytes", "max_pinned", "max_recent")
     prefix = "open_files."
     max_recent: int
     max_pinned: int
@@ -92,34 +100,22 @@ class OpenFiles(Group):
 
 
 class Patches(Group):
-    __slots__ = ("max_bytes", "max_entries")
     prefix = "patches."
     max_entries: int
     max_bytes: int
 
 
-class Gates(Group):
-    __slots__ = ("git_diff", "open_files", "patches", "retrieval")
+class GateSwitches(Group):
     prefix = "context.gates."
-    open_files: Gate
-    patches: Gate
-    git_diff: Gate
-    retrieval: Gate
+    open_files: GateSwitch
+    patches: GateSwitch
+    git_diff: GateSwitch
+    retrieval: GateSwitch
 
 
 class Context(Group):
-    """The most tokens that each kind of text may take."""
+    """The token limit of each kind of text."""
 
-    __slots__ = (
-        "diffs",
-        "gates",
-        "git_diff",
-        "open_files",
-        "output_reserve",
-        "per_file",
-        "retrieval",
-        "rules",
-    )
     prefix = "context."
     per_file: int
     open_files: int
@@ -128,16 +124,15 @@ class Context(Group):
     retrieval: int
     rules: int
     output_reserve: int
-    gates: Gates
+    gates: GateSwitches
 
     def __init__(self, values: Mapping[str, object]) -> None:
-        super().__init__({**values, "context.gates": Gates(values)})
+        super().__init__({**values, "context.gates": GateSwitches(values)})
 
 
 class Compaction(Group):
-    """Shares of the window, and turns."""
+    """Shares of the context window, and turns."""
 
-    __slots__ = ("background", "blocking", "enabled", "keep_turns", "target")
     prefix = "compaction."
     enabled: bool
     background: float
@@ -149,25 +144,14 @@ class Compaction(Group):
 class Rules(Group):
     """Instruction rules; those about permissions are `Permissions`."""
 
-    __slots__ = ("enabled", "paths")
     prefix = "rules."
     enabled: bool
     paths: tuple[str, ...]
 
 
-class Index(Group):
-    """What is kept out of the window: bytes, days, lines and hits."""
+class IndexSettings(Group):
+    """The index: bytes, days, lines and hits."""
 
-    __slots__ = (
-        "chunk_bytes",
-        "enabled",
-        "inline_max",
-        "max_bytes",
-        "max_output_size",
-        "preview_tail_lines",
-        "retention_days",
-        "retrieval_limit",
-    )
     prefix = "index."
     enabled: bool
     inline_max: int
@@ -180,17 +164,15 @@ class Index(Group):
 
 
 class Hooks(Group):
-    __slots__ = ("claude_settings", "enabled", "paths")
     prefix = "hooks."
     enabled: bool
     claude_settings: bool
     paths: tuple[str, ...]
 
 
-class Fetch(Group):
-    """Fetching pages of the web, and the cache of them."""
+class FetchSettings(Group):
+    """Fetching web pages, and their cache."""
 
-    __slots__ = ("allow_private", "cache_enabled", "cache_max_bytes", "cache_ttl", "enabled")
     prefix = "fetch."
     enabled: bool
     cache_enabled: bool
@@ -199,18 +181,9 @@ class Fetch(Group):
     allow_private: tuple[str, ...]
 
 
-class Routing(Group):
-    """Which calls are shown a better way."""
+class RoutingSettings(Group):
+    """Which calls are redirected to a better tool."""
 
-    __slots__ = (
-        "big_reads",
-        "big_reads_bytes",
-        "fetches",
-        "long_listings",
-        "long_listings_max",
-        "noisy_commands",
-        "noisy_programs",
-    )
     prefix = "routing."
     big_reads: Switch
     big_reads_bytes: int
@@ -222,22 +195,19 @@ class Routing(Group):
 
 
 class Log(Group):
-    __slots__ = ("file", "level")
     prefix = "log."
-    level: Level
+    level: LogLevel
     file: str | None
 
 
 class Project(Group):
-    """What is kept in the project itself."""
+    """What is stored in the project itself."""
 
-    __slots__ = ("files",)
     prefix = "project."
     files: bool
 
 
 class Store(Group):
-    __slots__ = ("busy_timeout", "data_dir")
     prefix = "store."
     data_dir: str
     busy_timeout: float
@@ -253,53 +223,27 @@ GROUPS = (
     Compaction,
     Rules,
     Hooks,
-    Routing,
-    Index,
-    Fetch,
+    RoutingSettings,
+    IndexSettings,
+    FetchSettings,
     Project,
     Log,
     Store,
 )
 
 
-class Settings(Group):
-    """All settings. `version` changes with any file that was read; `warnings` tells what was left aside.
+_SECRET_WORDS = ("key", "token", "secret", "pass", "auth", "credential", "cookie")
+"""In the names of headers and variables."""
 
-    `providers` and `mcp` hold what the tables `[providers.NAME]` and `[mcp.NAME]` say, by name and key, with the
-    secrets.
+
+class Settings(Group):
+    """All settings. `version` changes with any file that was read; `warnings` say what was ignored.
+
+    `providers` and `mcp` hold the tables `[providers.NAME]` and `[mcp.NAME]`, by name and key, with the secrets.
     """
 
-    __slots__ = (
-        "_layers",
-        "_rules",
-        "chat_id",
-        "compaction",
-        "context",
-        "engine",
-        "fetch",
-        "hooks",
-        "index",
-        "log",
-        "mcp",
-        "mode",
-        "model",
-        "open_files",
-        "patches",
-        "permissions",
-        "project",
-        "providers",
-        "routing",
-        "rules",
-        "sandbox",
-        "session",
-        "store",
-        "titles",
-        "tools",
-        "version",
-        "warnings",
-    )
     model: str | None
-    engine: Literal["native"]
+    engine: str
     mode: Mode
     sandbox: Sandbox
     titles: Literal["words", "model"]
@@ -313,9 +257,9 @@ class Settings(Group):
     compaction: Compaction
     rules: Rules
     hooks: Hooks
-    routing: Routing
-    index: Index
-    fetch: Fetch
+    routing: RoutingSettings
+    index: IndexSettings
+    fetch: FetchSettings
     project: Project
     log: Log
     store: Store
@@ -335,30 +279,46 @@ class Settings(Group):
     ) -> None:
         values = {key: value for key, (value, _) in layers.items()}
         held: dict[str, object] = {group.prefix[:-1]: group(values) for group in GROUPS}
-        held.update({name: tables.by_name(values) for name, tables in known.NAMED.items()})
+        held.update({name: tables.by_name(values) for name, tables in known.NAMED_TABLES.items()})
         held.update({"_layers": layers, "_rules": rules, "version": version, "warnings": warnings})
         fields = {**values, **held}
-        for name in self.__slots__:
+        for name in self.names():
             object.__setattr__(self, name, fields[name])
 
     def permission_rules(self) -> tuple[Rule, ...]:
-        """The rules of every file that is in force: whose it is, its effect, its text, and the file it stands in.
+        """Return the rules of every file in force: its scope, its effect, its text, and its file.
 
-        They all hold, so that a project takes away nothing that the user denies.
+        They all apply, so that a project cannot remove what the user denies.
         """
         return self._rules
 
     def mcp_servers(self) -> list[dict[str, Any]]:
-        """The MCP servers, with their secrets, as a chat's `mcpServers` would name them."""
-        return mcp.entries(self.mcp)
+        """Return the MCP servers, with their secrets, as the `mcpServers` of a chat would name them."""
+        return mcp.server_entries(self.mcp)
 
-    def values(self) -> dict[str, tuple[Value, Layer]]:
-        """Every key with its value and its layer, in the table's order; secrets are masked."""
-        return {key: (known.shown(key, value), layer) for key, (value, layer) in self._layers.items()}
+    def secrets(self) -> list[str]:
+        """Return the keys of all providers, and the values of headers and variables with names of secrets."""
+        tables = [*self.providers.values(), *self.mcp.values()]
+        found = [table["api_key"] for table in tables if table.get("api_key")]
+        for table in tables:
+            for name, value in [*(table.get("headers") or {}).items(), *(table.get("env") or {}).items()]:
+                if any(word in name.lower() for word in _SECRET_WORDS):
+                    # Of "Bearer KEY" the key alone as well.
+                    found += [value, value.rpartition(" ")[2]]
+        return found
+
+    def values_and_layers(self) -> dict[str, tuple[Value, Layer]]:
+        """Return every key with its value and its layer, in the order of the table; secrets are masked."""
+        return {key: (known.masked_value(key, value), layer) for key, (value, layer) in self._layers.items()}
 
     def __repr__(self) -> str:
-        return f"Settings({self.values()!r})"
+        return f"Settings({self.values_and_layers()!r})"
 
     def origin(self, key: str) -> Layer:
-        """The layer that a key's value comes from."""
+        """Return the layer that the value of a key comes from."""
         return self._layers[key][1]
+
+
+def settings_of(values: Mapping[str, Value]) -> Settings:
+    """Return the defaults, except for these values, by key."""
+    return Settings({key: (value, "default") for key, value in {**default_values(), **values}.items()}, "")

@@ -1,22 +1,29 @@
-"""The settings about fetching pages of the web. They are part of the table in `keys`."""
+"""The settings for fetching web pages. They are part of the table in `keys`."""
 
 from __future__ import annotations
 
+from ..system.lazy import lazy_module
 from .key import Key, is_plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import ipaddress
+else:
+    ipaddress = lazy_module("ipaddress")
 
 _KIB = 1024
 _MIB = 1024 * _KIB
 
 
-def is_place(text: str) -> bool:
-    """Whether it names a host, an address or a network: `localhost:8080`, `*.lan`, `192.168.1.7`, `10.0.0.0/8`."""
+def is_host_entry(text: str) -> bool:
+    """Return whether it names a host, an address or a network: `localhost:8080`, `*.lan`, `192.168.1.7`,
+    `10.0.0.0/8`.
+    """
     return is_plain(text) and place(text) is not None
 
 
 def place(text: str) -> tuple[str, int | None] | None:
-    """The host, address or network of an entry, in one spelling, and its port; None when it is none."""
-    import ipaddress
-
+    """Return the host, address or network of an entry in canonical form, and its port; None when it is none."""
     host, port = text, ""
     if text.count(":") == 1 or (text.startswith("[") and "]:" in text):
         host, _, port = text.rpartition(":")
@@ -25,7 +32,7 @@ def place(text: str) -> tuple[str, int | None] | None:
     number = int(port) if port else None
     host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if "%" in host:
-        return None  # an address of one interface is never asked
+        return None  # an address with an interface scope is never requested
     try:
         return str(ipaddress.ip_network(host)), number
     except ValueError:
@@ -45,29 +52,26 @@ FETCH = (
         "fetch.enabled",
         "flag",
         True,
-        "Whether the model has `fetch_url`, to read pages of the web.",
-        project="trusted",
+        "Offer the tool `fetch_url`, which reads web pages.",
     ),
     Key(
         "fetch.cache_enabled",
         "flag",
         True,
-        "Whether fetched pages are kept for the next time.",
-        project="trusted",
+        "Cache fetched pages.",
     ),
     Key(
         "fetch.cache_ttl",
         "seconds",
         3600.0,
-        "How long a kept page counts as fresh, at most; less when its server says so.",
+        "How long a cached page is fresh; shorter if its server says so.",
         high=30 * 24 * 60 * 60,
-        project="trusted",
     ),
     Key(
         "fetch.cache_max_bytes",
         "integer",
         256 * _MIB,
-        "Room for kept pages; those not asked for longest go first.",
+        "Maximum size of the cache in bytes; the least recently used pages are removed first.",
         high=64 * _KIB * _MIB,
         project="never",
     ),
@@ -75,9 +79,8 @@ FETCH = (
         "fetch.allow_private",
         "texts",
         (),
-        "Hosts and addresses of this machine and its networks that may be fetched from, besides public ones.",
-        project="trusted",
+        "Hosts and addresses of this machine and its networks that may be fetched, in addition to public ones.",
         words='a list of hosts, addresses or networks, such as ["localhost:3000", "*.lan", "192.168.1.0/24"]',
-        each=is_place,
+        each=is_host_entry,
     ),
 )

@@ -1,23 +1,23 @@
-"""The settings about the model's window: how much of it each kind of text may take, when a chat is compacted, and
-whose instruction rules are sent. They are part of the table in `keys`."""
+"""The settings of the context window: the share of each kind of text, when a chat is compacted, and whose instruction
+rules are sent. They are part of the table in `keys`.
+"""
 
 from __future__ import annotations
 
+from ..system.choices import GATE_SWITCHES
 from .key import Key
 
 MAX_TOKENS = 10_000_000
-"""Several times the largest window that any model has."""
-
-GATES = ("auto", "always", "never")
+"""Several times the largest context window of any model."""
 
 
 def _cap(name: str, tokens: int, what: str) -> Key:
-    doc = f"Tokens of {what}, at most; more in a window far over 128,000, less in a small one."
+    doc = f"Maximum tokens of {what}; more in a context window far over 128,000, less in a small one."
     return Key(f"context.{name}", "integer", tokens, doc, low=1, high=MAX_TOKENS)
 
 
 def _gate(name: str, what: str) -> Key:
-    return Key(f"context.gates.{name}", "text", "auto", f"When {what} sent.", choices=GATES)
+    return Key(f"context.gates.{name}", "text", "auto", f"When {what} sent.", choices=GATE_SWITCHES)
 
 
 CONTEXT = (
@@ -31,7 +31,7 @@ CONTEXT = (
         "context.output_reserve",
         "integer",
         0,
-        "Tokens of the window kept for the answer, which is not longer then; 0 keeps a quarter, 8192 at most.",
+        "Tokens reserved for the answer, and its maximum length; 0 reserves a quarter of the window, at most 8192.",
         high=MAX_TOKENS,
     ),
     _gate("open_files", "the text of open files is"),
@@ -42,28 +42,36 @@ CONTEXT = (
 
 COMPACTION = (
     Key(
-        "compaction.enabled", "flag", True, "Whether a chat is compacted by itself; by hand it can always be."
+        "compaction.enabled",
+        "flag",
+        True,
+        "Compact chats automatically; compaction by hand is always possible.",
     ),
     Key(
         "compaction.background",
         "ratio",
         0.80,
-        "How full the window is when compaction begins beside the chat.",
+        "Share of the window at which compaction starts in the background.",
     ),
-    Key("compaction.blocking", "ratio", 0.95, "How full it is when the next turn waits for compaction."),
-    Key("compaction.target", "ratio", 0.40, "How full a compaction leaves it."),
+    Key(
+        "compaction.blocking",
+        "ratio",
+        0.95,
+        "Share of the window at which the next turn waits for compaction.",
+    ),
+    Key("compaction.target", "ratio", 0.40, "Share of the window that is used after a compaction."),
     Key(
         "compaction.keep_turns",
         "integer",
         2,
-        "The newest turns, which a compaction leaves as they are.",
+        "Number of newest turns that a compaction does not change.",
         low=1,
         high=100,
     ),
 )
 
 RULES = (
-    Key("rules.enabled", "flag", True, "Whether instruction rules are read and sent.", project="trusted"),
+    Key("rules.enabled", "flag", True, "Read instruction rules and send them."),
     Key(
         "rules.paths",
         "paths",

@@ -1,4 +1,4 @@
-"""What is kept: the only floor that knows SQL. `Store` is its door; everything goes in and out as values."""
+"""Durable storage: the only layer that knows SQL. `Store` is its interface, and only values cross it."""
 
 from .store import Store
 

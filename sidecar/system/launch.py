@@ -1,14 +1,19 @@
-"""What the door passes on to the house: how the program was called, and what happened before the house stood."""
+"""What the early responder passes to the server: the command line, and what happened before the server was ready."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from sidecar_protocol import limits
+
+FRAMINGS = ("auto", *limits.FRAMINGS)
 
 
 class ServeOptions:
     """The command line of `sidecar serve`. A plain class: a named tuple takes half a millisecond to define."""
 
-    __slots__ = ("chat_id", "config", "data_dir", "framing", "log_level")
+    __slots__ = ("chat_id", "config", "data_dir", "framing", "frontend", "log_level")
 
     def __init__(
         self,
@@ -17,20 +22,25 @@ class ServeOptions:
         framing: str = "auto",
         log_level: str | None = None,
         chat_id: str | None = None,
+        frontend: str | None = None,
     ) -> None:
         self.data_dir = data_dir
         self.config = config
         self.framing = framing
         self.log_level = log_level
         self.chat_id = chat_id
+        self.frontend = frontend
+        """The dialect that the command chooses; None lets the client's first message choose."""
 
 
 class Handover:
-    """The greeting that was answered at the door, the frames that wait, and whether the client has gone already."""
+    """The `initialize` request that was answered early, the frames that wait, and whether the client has disconnected
+    already.
+    """
 
     __slots__ = ("ended", "frames", "greeting")
 
-    def __init__(self, greeting: dict[str, Any] | None, frames: list[Any], ended: bool) -> None:
+    def __init__(self, greeting: Mapping[str, object] | None, frames: list[Any], ended: bool) -> None:
         self.greeting = greeting
         self.frames = frames
         self.ended = ended

@@ -1,7 +1,7 @@
-"""A private folder for the files of one call: in the system's place for such, gone when the call is.
+"""A private folder for the files of one call: in the system's temporary folder, deleted after the call.
 
-Whoever runs the call deletes it, its keeper when we are no more (`keeper`), and who closes the call after a crash when
-neither could: the call's key leads to it. What is put there is not known here.
+Deleted by the caller, by its supervisor when we have died (`supervisor`), and by crash recovery when neither could:
+its path is derived from the key of the call. Does not know what is stored there.
 """
 
 from __future__ import annotations
@@ -9,14 +9,21 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from .keeper import remove
+from .lazy import lazy_module
+from .supervisor import remove
+
+if TYPE_CHECKING:
+    import tempfile
+else:
+    tempfile = lazy_module("tempfile")
 
 PREFIX = "sidecar-"
 
 
 def make(key: str) -> str:
-    """A new folder for the call, which only our user can look into; its real path. Blocking."""
+    """Create a folder for the call, which only our user can read; return its real path. Blocking."""
     path = _path(key)
     os.mkdir(path, 0o700)
     return path
@@ -31,8 +38,6 @@ def remove_all(keys: Iterable[str]) -> None:
 
 
 def _path(key: str) -> str:
-    import tempfile
-
     name = hashlib.sha256(key.encode()).hexdigest()[:20]
     return os.path.join(os.path.realpath(tempfile.gettempdir()), PREFIX + name)
 

@@ -1,1 +1,1 @@
-"""What the model can do: a file a tool, with what the model is told of it beside it."""
+"""The tools of the model: one file per tool, with the description that the model sees next to the code."""

@@ -1,8 +1,9 @@
-"""The interface between the engine and a tool: what a tool gets in hand, what it asks leave for, what it answers.
+"""The interface between the engine and a tool: `ToolContext`, `Intent` and `Outcome`.
 
-A tool plans first and acts then. `prepare` looks and computes and changes nothing; what it wants to do stands in
-a `Need`, which a person or a rule may refuse. Files are not written by tools at all: a tool names the bytes
-before and after (`Edit`), and one place writes them.
+A tool plans before it acts. `prepare` reads and computes but changes nothing; it describes the action in an `Intent`,
+which a rule or the user may refuse. Tools never write files: a tool returns the bytes before and after (`Edit`), and
+the caller writes them. Knows nothing of chats, turns and the store. `ToolSpec`, what the model reads of a tool, is in
+`providers/base.py`.
 """
 
 from __future__ import annotations
@@ -12,23 +13,27 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
-from ..model.figures import Measured
-from ..model.index import Results, Scope, Source, SourceKind, Whole
+from ..model import JsonObject
+from ..model.content import GivenBlock
+from ..model.figures import CallSavings
+from ..model.index import Results, Scope, Source, SourceKind, SourceText
+from ..policy.rules import PermissionKind
 from ..providers.base import ToolSpec
 from ..workspace.paths import Workspace
 
 Kind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
-"""What a tool does, in the words of the contract; an app chooses its icon by it."""
+"""The kind of a tool, as the protocol names it; an app chooses its icon by it."""
 
-Leave = Literal["read", "edit", "run", "fetch", "mcp", "app-tool"]
-"""What leave is given or refused for."""
+ReadFilter = Callable[[str], str | None]
+"""Returns the reason why a file beneath a permitted path must not be read; None when it may be read."""
 
 T = TypeVar("T")
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """A file's bytes before and after, where None is no file; `path` is relative to the project. `mode` are the
-    permission bits of a file that comes back."""
+    """The bytes of a file before and after; None means that there is no file. `path` is relative to the project.
+    `mode` holds the permission bits of a file that is restored.
+    """
 
     path: str
     before: bytes | None
@@ -36,16 +41,23 @@ class Edit(msgspec.Struct, frozen=True):
     mode: int | None = None
 
 
-class Need(msgspec.Struct, frozen=True):
-    """What a call wants to do: the path, command line, address or tool (`subject`), and the edits it has planned.
+class Confinement(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Whether a command runs in a sandbox, and why not."""
 
-    `folder` is where a command would run, relative to the project. `reads_only` is said of a foreign tool that
-    claims to change nothing. `after` is the address that this call was given leave for, and which led to this one.
-    `language` says that `subject` is code under a heading. `parts` are labelled commands that each need leave of their
-    own, in the place of the subject; `Hands.refused` tells which got none.
+    active: bool
+    reason: str | None = None
+
+
+class Intent(msgspec.Struct, frozen=True):
+    """What a call intends to do: the path, command line, URL or tool (`subject`), and the planned edits.
+
+    `folder` is the working folder of a command, relative to the project. `reads_only` is set when a foreign tool
+    claims that it changes nothing. `after` is the permitted URL that redirected to this one. `language` says that
+    `subject` is code under a heading. `parts` are labelled commands that replace the subject; each needs a permission
+    of its own, and `ToolContext.refused` returns those that were denied. `sandbox` is set for commands and code.
     """
 
-    kind: Leave
+    kind: PermissionKind
     subject: str
     edits: tuple[Edit, ...] = ()
     folder: str | None = None
@@ -53,10 +65,11 @@ class Need(msgspec.Struct, frozen=True):
     after: str | None = None
     language: str | None = None
     parts: tuple[tuple[str, str], ...] = ()
+    sandbox: Confinement | None = None
 
 
-class Verdict(msgspec.Struct, frozen=True):
-    """Whether a call may be carried out; `words` tell the model why not, or what the user adds."""
+class Permission(msgspec.Struct, frozen=True):
+    """Whether a call is permitted; `words` hold the reason for the model, or what the user added."""
 
     allowed: bool
     words: str = ""
@@ -64,13 +77,14 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a tool answers the model.
+    """The result of a tool call, for the model.
 
-    `paths` are the files that it looked at, relative to the project; `seen` the sha256 of those whose bytes the
-    model now knows; `matched` those that a search found; `whole` the output in full, when `text` is a part.
+    `paths` are the files that it read, relative to the project; `seen` the sha256 of those whose bytes the model now
+    knows; `matched` those that a search found; `whole` the full output when `text` is a part of it. `seen` makes them
+    open files and permits edits; a tool that shows only facts about a file leaves it empty.
 
-    `shown` says that the text is what the model asked to see: it is sent as it is, not by a preview. `source` is the
-    index's name for the whole when the tool has kept it itself.
+    `shown` says that the model asked for this text: it is sent in full instead of a preview. `source` is the id in
+    the index when the tool has stored the full output itself.
     """
 
     text: str
@@ -82,36 +96,89 @@ class Outcome(msgspec.Struct, frozen=True):
     exit_code: int | None = None
     whole: str | None = None
     not_run: dict[str, str] | None = None
-    """Why the call was not carried out (`policy/denials`)."""
+    """Why the call was not run (`policy/denials`)."""
     shown: bool = False
     source: str | None = None
-    measured: Measured | None = None
-    """What the call kept out of the window, for the statistics."""
+    measured: CallSavings | None = None
+    """How much the call saved in the context window, for the statistics."""
+    media: tuple[GivenBlock, ...] = ()
+    """Images and audio as the app or a server sent them, not yet checked."""
 
 
-class Ready(msgspec.Struct, frozen=True):
-    """A call that could be carried out: the leave it needs, and how it is done once that is given."""
+class PlannedCall(msgspec.Struct, frozen=True):
+    """A validated call: the permission that it needs, and the function that runs it afterwards."""
 
-    need: Need
+    intent: Intent
     run: Callable[[], Awaitable[Outcome]]
 
 
-class Wrong(Exception):
-    """The model's call cannot be carried out; the words are for the model."""
+class ToolError(Exception):
+    """The call of the model cannot run; the message is for the model."""
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """What a person answered to a question."""
+class ToolInput(msgspec.Struct, frozen=True):
+    """The input of a call, as the model sent it. A tool reads each parameter by its type."""
+
+    values: JsonObject
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a parameter unchecked: for a title, or one that is neither text, number nor flag."""
+        return self.values.get(name, default)
+
+    def text(self, name: str, default: str | None = None, *, empty: bool = False) -> str:
+        """Return a text parameter; `empty` allows empty text."""
+        value = self.values.get(name, default)
+        if not isinstance(value, str) or (not value and not empty):
+            raise ToolError(f"`{name}` must be text.")
+        return value
+
+    def optional_text(self, name: str) -> str | None:
+        return self.text(name) if self.values.get(name) is not None else None
+
+    def number(self, name: str, default: int, *, low: int = 1) -> int:
+        """Return an integer parameter."""
+        value = self.values.get(name)
+        if value is None:
+            return default
+        if type(value) is not int or value < low:
+            raise ToolError(f"`{name}` must be a whole number from {low}.")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """Return a boolean parameter; False when it is absent."""
+        value = self.values.get(name)
+        if value is None:
+            return False
+        if type(value) is not bool:
+            raise ToolError(f"`{name}` must be true or false.")
+        return value
+
+
+PlanStatus = Literal["pending", "in_progress", "completed"]
+
+
+class PlanEntry(msgspec.Struct, frozen=True):
+    """A step of the model's plan."""
+
+    content: str
+    status: PlanStatus
+
+
+class UserAnswer(msgspec.Struct, frozen=True):
+    """The user's answer to a question."""
 
     action: Literal["accept", "decline", "cancel"]
-    values: dict[str, Any] = {}
+    values: JsonObject = {}
 
 
-class Library(Protocol):
-    """What is kept out of the window, as one call may use it."""
+class OutputLibrary(Protocol):
+    """The index, as one tool call may use it."""
 
     async def keep(self, text: str, label: str, kind: SourceKind, *, path: str | None = None) -> Source:
-        """Keep a text; it can be searched from now on."""
+        """Store a text in the index; it can be searched at once."""
+
+    def hits_by_default(self) -> int:
+        """Return how many hits a query has that names no limit."""
 
     async def search(
         self,
@@ -123,103 +190,81 @@ class Library(Protocol):
         limit: int = 5,
         max_tokens: int = 1200,
     ) -> list[Results]:
-        """One answer a query, together within `max_tokens`; `source` is a source's id or exact label."""
+        """Return one answer per query, together within `max_tokens`; `source` is the id or the exact label of a
+        source.
+        """
 
-    async def read(self, id: str, lines: tuple[int, int] | None = None) -> Whole:
-        """The text of a source or a hit, whole or some lines; Wrong when there is none."""
+    async def read(self, id: str, lines: tuple[int, int] | None = None) -> SourceText:
+        """Return the text of a source or a hit, in full or some lines; raise ToolError when there is none."""
 
     def count(self, text: str) -> int:
-        """The tokens of a text, as the index counts them."""
+        """Return the number of tokens of a text, as the index counts them."""
 
     async def preview(self, text: str, source: Source, intent: str | None = None) -> str:
-        """What stands for a text that is kept out of the window: some of its lines, and how to get the others."""
+        """Return what replaces a text in the context window: some of its lines, and how to read the others."""
 
     async def add_path(self, path: str) -> tuple[list[Source], list[tuple[str, str]]]:
-        """Keep a file, or the files of a folder: those that were kept, and those that were not with the reason."""
+        """Store a file, or the files of a folder; return those that were stored, and the others with the reason."""
 
 
-class Hands(Protocol):
-    """What a tool may touch while one call of it runs."""
+class ToolContext(Protocol):
+    """What a tool may use during one call."""
 
     @property
-    def library(self) -> Library:
-        """The index; Wrong when it is switched off."""
+    def library(self) -> OutputLibrary:
+        """The index; raises ToolError when it is disabled."""
 
     @property
     def workspace(self) -> Workspace:
-        """The project's folders; Wrong when the chat has none."""
+        """The folders of the project; raises ToolError when the chat has no project."""
 
     @property
     def call_key(self) -> str:
-        """Names this call, in no other chat or turn; children carry it, so that none outlives it unnoticed."""
+        """A unique key of this call. Child processes carry it in their environment, so that survivors can be found."""
 
     @property
     def refused(self) -> Mapping[int, str]:
-        """Of a need with parts: those that got no leave, and the words for the model."""
+        """Of an intent with parts: those that were denied, and the reason for the model."""
 
-    async def leave(self, need: Need) -> Verdict:
-        """Leave to do it, by rule or by a person. What a call planned is asked for around it; this is for what turns
-        up on the way."""
+    async def request_permission(self, intent: Intent) -> Permission:
+        """Check a permission, by rule or by asking the user. The planned action was approved before the call started;
+        use this for what turns up later, such as a redirect.
+        """
+
+    async def read_filter(self, granted: str | None = None) -> ReadFilter:
+        """Return the rules for files beneath the `granted` path, or for all files when it is None."""
 
     def seen(self, path: str) -> str | None:
-        """The sha256 of the file's bytes as the model last saw them; None when it has not."""
+        """Return the sha256 of the bytes that the model last saw of the file; None when it has not seen the file."""
 
     async def block(self, function: Callable[..., T], *args: Any) -> T:
-        """Run something that waits, in a thread that a cancelled turn leaves behind."""
+        """Run a blocking function in a thread. A cancelled turn does not wait for the thread."""
 
     async def show(self, text: str) -> None:
-        """Let the user watch: a piece of the output as it comes."""
+        """Show a piece of the output to the user while the tool runs."""
 
-    async def ask(self, message: str, schema: dict[str, Any]) -> Answer | None:
-        """Ask the person a question, by a flat form; None when nobody can be asked."""
+    async def ask(self, message: str, schema: JsonObject) -> UserAnswer | None:
+        """Ask the user a question with a flat form; None when no client can ask."""
 
-    async def plan(self, entries: list[dict[str, Any]]) -> None:
+    async def plan(self, entries: list[PlanEntry]) -> None:
         """Show the model's plan."""
 
-    async def call_app(self, name: str, arguments: dict[str, Any], timeout_s: float) -> Outcome:
-        """Have the app carry out a call of a tool that it offers."""
+    async def call_app(self, name: str, arguments: JsonObject, timeout_s: float) -> Outcome:
+        """Have the app run a call of a tool that it offers."""
 
-    async def unsaved(self, path: str) -> str | None:
-        """The unsaved text of a file that is open in the app's editor; None when there is none."""
+    async def unsaved_text(self, path: str) -> str | None:
+        """Return the unsaved text of a file that is open in the app's editor; None when there is none."""
 
 
 class Tool(Protocol):
-    """`title` is what a user reads while it runs; `alone` says that it may not run beside other calls."""
+    """`runs_alone` says that it must not run in parallel with other calls; `title` is what the user reads meanwhile."""
 
     @property
     def spec(self) -> ToolSpec: ...
     @property
     def kind(self) -> Kind: ...
     @property
-    def alone(self) -> bool: ...
+    def runs_alone(self) -> bool: ...
 
-    def title(self, input: dict[str, Any]) -> str: ...
-    async def prepare(self, input: dict[str, Any], hands: Hands) -> Ready: ...
-
-
-def text(input: dict[str, Any], name: str, default: str | None = None, *, empty: bool = False) -> str:
-    """A text parameter of a call; `empty` text is taken only where that means something."""
-    value = input.get(name, default)
-    if not isinstance(value, str) or (not value and not empty):
-        raise Wrong(f"`{name}` must be text.")
-    return value
-
-
-def number(input: dict[str, Any], name: str, default: int, *, low: int = 1) -> int:
-    """A whole number of a call."""
-    value = input.get(name)
-    if value is None:
-        return default
-    if type(value) is not int or value < low:
-        raise Wrong(f"`{name}` must be a whole number from {low}.")
-    return value
-
-
-def flag(input: dict[str, Any], name: str) -> bool:
-    """A yes or no of a call; absent is no."""
-    value = input.get(name)
-    if value is None:
-        return False
-    if type(value) is not bool:
-        raise Wrong(f"`{name}` must be true or false.")
-    return value
+    def title(self, input: ToolInput) -> str: ...
+    async def prepare(self, input: ToolInput, context: ToolContext) -> PlannedCall: ...

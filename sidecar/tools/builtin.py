@@ -1,52 +1,54 @@
-"""The tools that come with the program, for a chat that has a project."""
+"""The built-in tools, for a chat that has a project."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from .ask_user import AskUser
 from .base import Tool
-from .edit_file import EditFile
-from .findings import INLINE
-from .get_output import GetOutput
-from .git_diff import GitDiffTool
-from .glob import GlobTool
-from .grep import Grep
-from .index_path import IndexPath
-from .insert_line import InsertLine
-from .list_dir import ListDir
-from .patch_file import PatchFile
-from .read_file import ReadFile
-from .run_batch import RunBatch
-from .run_code import RunCode
-from .run_command import RunCommand
-from .runner import Runner, SandboxMode
-from .runtimes import installed
-from .search_context import SearchContext
-from .update_plan import UpdatePlan
-from .write_file import WriteFile
+from .files.edit_file import EditFile
+from .files.git_diff import GitDiffTool
+from .files.glob import GlobTool
+from .files.grep import Grep
+from .files.insert_line import InsertLine
+from .files.list_dir import ListDir
+from .files.patch_file import PatchFile
+from .files.read_file import ReadFile
+from .files.write_file import WriteFile
+from .kept_output.findings import INLINE_BYTES
+from .kept_output.get_output import GetOutput
+from .kept_output.index_path import IndexPath
+from .kept_output.search_context import SearchContext
+from .people.ask_user import AskUser
+from .people.update_plan import UpdatePlan
+from .shell.run_batch import RunBatch
+from .shell.run_code import RunCode
+from .shell.run_command import RunCommand
+from .shell.runner import Bounds, Runner
+from .shell.runtimes import installed_runtimes
+
+if TYPE_CHECKING:
+    from ..system.choices import Sandbox
 
 
-def looking_back() -> list[Tool]:
-    """Those that show what was kept out of the window."""
+def output_tools() -> list[Tool]:
+    """Return the tools that read text from the index."""
     return [SearchContext(), GetOutput()]
 
 
-def builtin(
-    sandbox: SandboxMode,
-    writable: Sequence[str],
-    hidden: Sequence[str],
+def builtin_tools(
+    sandbox: Sandbox,
+    bounds: Bounds | None = None,
     *,
     indexed: bool = True,
-    inline: int = INLINE,
+    inline: int = INLINE_BYTES,
 ) -> list[Tool]:
-    """All of them. Commands may write to the project and to `writable`, and see nothing of `hidden`.
-    `inline` are the bytes of output that code and batches send whole.
-    Blocking when first asked, unless it is known which languages are installed."""
-    runner = Runner(sandbox, os.environ, writable=writable, hidden=hidden)
+    """Return all built-in tools. `bounds` limit commands in the sandbox. `inline` is the number of bytes of output
+    that code and batches send in full. The first call blocks until the installed languages are known.
+    """
+    runner = Runner(sandbox, os.environ, bounds)
     return [
-        *([*looking_back(), IndexPath()] if indexed else []),
+        *([*output_tools(), IndexPath()] if indexed else []),
         ListDir(),
         ReadFile(),
         GlobTool(),
@@ -57,7 +59,7 @@ def builtin(
         InsertLine(),
         PatchFile(),
         RunCommand(runner),
-        RunCode(runner, installed(), inline),
+        RunCode(runner, installed_runtimes(), inline),
         RunBatch(runner, inline),
         UpdatePlan(),
         AskUser(),

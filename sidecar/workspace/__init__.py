@@ -1,1 +1,2 @@
-"""The project's files: where they may be opened, and nothing of who asks for them."""
+"""The project's files: which paths may be opened, and how files are read, compared and changed. Knows no
+caller."""

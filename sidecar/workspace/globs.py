@@ -1,7 +1,8 @@
-"""Patterns of paths as `.gitignore` and models write them: `*`, `?`, `[a-z]`, `**`, and `{a,b}` for models.
+"""Path patterns as in `.gitignore` and from models: `*`, `?`, `[a-z]`, `**`, and `{a,b}` for models.
 
-Pure. A pattern may come from a hostile repository, and a regular expression that blows up would hold every thread
-of the process; so the time to match one is bounded by the lengths of pattern and path multiplied.
+Pure. A pattern may come from a hostile repository, and a regular expression with exponential time would block
+every thread of the process; so the matching time is bounded by the product of the lengths of pattern and
+path.
 """
 
 from __future__ import annotations
@@ -13,51 +14,56 @@ from itertools import pairwise
 import msgspec
 
 MAX_PATTERN = 1000
-"""Characters of a pattern: longer than any path that it is likely to be meant for."""
+"""Characters of a pattern: longer than any path that it is likely to match."""
 
 MAX_ALTERNATIVES = 64
-"""Patterns that one with braces may stand for: `{a,b}` ten times in a row would be a thousand."""
+"""Patterns that one with braces may expand to: `{a,b}` ten times in a row would be a thousand."""
 
-Name = Callable[[str], object]
-"""Tells whether one name of a path matches."""
+NameMatcher = Callable[[str], object]
+"""Returns whether one name of a path matches."""
 
 
 class BadPattern(ValueError):
-    """The pattern means nothing, or too much; the words say which."""
+    """The pattern is invalid or expands too far; the message says which."""
 
 
 class Glob(msgspec.Struct, frozen=True):
-    """One pattern, read. A part is what one name must match; None is `**`, any number of names."""
+    """One parsed pattern. A part is what one name must match; None is `**`, any number of names."""
 
-    parts: tuple[Name | None, ...]
+    parts: tuple[NameMatcher | None, ...]
     folders_only: bool
 
     def matches(self, names: Sequence[str]) -> bool:
-        """Whether the path of these names, beneath the folder of the pattern, matches as a whole."""
+        """Return whether the path of these names, below the folder of the pattern, matches as a whole."""
         parts = self.parts
         if len(parts) == 2 and parts[0] is None and parts[1] is not None:
             return bool(names) and bool(parts[1](names[-1]))
         return _matches(parts, names)
 
 
-def parsed(pattern: str) -> Glob:
-    """Read a pattern. Without a slash before its end it matches in every folder beneath."""
+def parse_glob(pattern: str) -> Glob:
+    """Parse a pattern. Without a slash before its end it matches in every folder below."""
     if len(pattern) > MAX_PATTERN:
         raise BadPattern(f"the pattern has more than {MAX_PATTERN} characters")
     body = pattern.removesuffix("/")
     texts = body.removeprefix("/").split("/")
     if texts == [""]:
-        raise BadPattern("the pattern names nothing")
+        raise BadPattern("the pattern is empty")
     if "/" not in body:
         texts.insert(0, "**")
     if texts[-1] == "**":
         texts.append("*")  # what is in a folder, not the folder itself
-    parts = [None if text == "**" else _name(text) for text in texts]
+    parts = [None if text == "**" else _name_matcher(text) for text in texts]
     return Glob(tuple(parts), pattern.endswith("/"))
 
 
-def alternatives(pattern: str) -> list[str]:
-    """The patterns that one with `{a,b}` stands for. Braces without a comma are ordinary characters."""
+def literal_brackets(pattern: str) -> str:
+    """Return the pattern with brackets and braces as ordinary characters, as in the folder `app/[id]`."""
+    return re.sub(r"[\[\]{}]", r"\\\g<0>", pattern)
+
+
+def expand_braces(pattern: str) -> list[str]:
+    """Return the patterns that one with `{a,b}` expands to. Braces without a comma are ordinary characters."""
     done: list[str] = []
     waiting = [(pattern, 0)]
     while waiting:
@@ -70,17 +76,21 @@ def alternatives(pattern: str) -> list[str]:
             cuts = [first, *commas, last]
             choices = [text[one + 1 : two] for one, two in pairwise(cuts)]
             waiting.extend((text[:first] + choice + text[last + 1 :], first) for choice in reversed(choices))
+        # Counted while expanding: afterwards the list would be in memory already.
         if len(done) + len(waiting) > MAX_ALTERNATIVES:
-            raise BadPattern(f"the braces stand for more than {MAX_ALTERNATIVES} patterns")
+            raise BadPattern(f"the braces expand to more than {MAX_ALTERNATIVES} patterns")
     return done
 
 
-def _matches(parts: Sequence[Name | None], names: Sequence[str]) -> bool:
-    """When a name does not fit, only the last `**` need take one more: what came before fits as early as it can."""
+def _matches(parts: Sequence[NameMatcher | None], names: Sequence[str]) -> bool:
+    """Match names against parts. After a mismatch only the last `**` needs to take one more name: everything
+    before it already matches as early as possible."""
     part = name = 0
     retry: tuple[int, int] | None = None
+    # Linear in memory, and at most parts times names in steps; recursion at each `**` would be
+    # exponential.
     while name < len(names):
-        wanted = parts[part] if part < len(parts) else _nothing
+        wanted = parts[part] if part < len(parts) else _matches_nothing
         if wanted is None:
             part += 1
             retry = (part, name)
@@ -95,11 +105,11 @@ def _matches(parts: Sequence[Name | None], names: Sequence[str]) -> bool:
     return all(left is None for left in parts[part:])
 
 
-def _nothing(name: str) -> bool:
+def _matches_nothing(name: str) -> bool:
     return False
 
 
-def _name(text: str) -> Name:
+def _name_matcher(text: str) -> NameMatcher:
     special = set(text) & set("*?[\\")
     if not special:
         return text.__eq__
@@ -112,7 +122,8 @@ def _name(text: str) -> Name:
 
 
 def _regex(text: str) -> str:
-    """What stands before the last star is looked for once, at its first place, and never looked for again."""
+    """Translate a name pattern. What precedes the last star is atomic: it matches at its first position
+    without backtracking."""
     runs = [""]
     at = 0
     while at < len(text):
@@ -125,11 +136,12 @@ def _regex(text: str) -> str:
     if len(runs) == 1:
         return runs[0]
     first, *middle, last = runs
+    # Atomic groups: with plain `.*` between stars, a name that does not match takes exponential time.
     return first + "".join(f"(?>.*?{run})" for run in middle) + f".*{last}"
 
 
 def _piece(text: str, at: int) -> tuple[str | None, int]:
-    """The regular expression of the next sign, None for a star, and where it ends."""
+    """Return the regular expression of the next character, None for a star, and where it ends."""
     sign = text[at]
     if sign == "*":
         return None, at + 1
@@ -158,7 +170,7 @@ _CLASSES = {
 
 
 def _set(text: str, at: int) -> tuple[str, int]:
-    """The characters in brackets that open before `at`."""
+    """Parse the characters in brackets that open before `at`."""
     negated = text[at : at + 1] in ("!", "^")
     at += negated
     members: list[str] = []
@@ -191,7 +203,8 @@ def _member(text: str, at: int) -> tuple[str, int]:
 
 
 def _braces(text: str, start: int) -> tuple[int, list[int], int] | None:
-    """The first pair from `start` on that has commas of its own: where it opens, its commas, where it closes."""
+    """Return the first pair of braces from `start` on that has commas of its own: its start, its commas, its
+    end."""
     opened: list[tuple[int, list[int]]] = []
     found: tuple[int, list[int], int] | None = None
     escaped = False

@@ -1,7 +1,7 @@
-"""Which files of a project are hidden from a search: what its `.gitignore` files say, as git reads them.
+"""Decides which files of a project a search skips: by its `.gitignore` files, as git reads them.
 
-A walk asks folder by folder, and a folder that is hidden is not entered. Read are the `.gitignore` of every
-folder on the way and `.git/info/exclude`, through the workspace alone; the user's own git settings are not.
+A walk asks folder by folder, and an ignored folder is not entered. It reads the `.gitignore` of every folder
+on the path and `.git/info/exclude`, only through the workspace, and not the user's own git settings.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Sequence
 import msgspec
 
 from ..model.failures import Refused
-from .globs import BadPattern, Glob, parsed
-from .paths import Entry, Place, Workspace
+from .globs import BadPattern, Glob, parse_glob
+from .paths import ConfinedPath, Entry, Workspace
 
 MAX_FILE = 256 * 1024
-"""Bytes of one file with rules: a hundred times the longest that people write. A longer one is not read."""
+"""Bytes of one rule file: a hundred times the longest that people write. A longer one is not read."""
 
 MAX_RULES = 2000
-"""Rules taken from one file: each is asked for every name beneath."""
+"""Rules read from one file: each is checked for every name below."""
 
 GIT_FOLDER = ".git"
 RULES_FILE = ".gitignore"
@@ -30,8 +30,8 @@ class _Rule(msgspec.Struct, frozen=True):
 
 
 class _Level(msgspec.Struct, frozen=True):
-    """The rules of one folder, which has `depth` names, and those of the folders above it. The last rule that
-    matches decides, so they are kept from the last to the first."""
+    """The rules of one folder, which has `depth` names, and those of the folders above it. The last matching
+    rule decides, so they are stored from the last to the first."""
 
     depth: int
     rules: tuple[_Rule, ...]
@@ -39,8 +39,8 @@ class _Level(msgspec.Struct, frozen=True):
 
 
 class Ignore:
-    """For one walk from `start`. A folder that was asked for by name is looked into, also when it is hidden: then
-    the rules above it are left aside."""
+    """The rules for one walk from `start`. A folder that the caller names is searched even if it is ignored:
+    then the rules above it do not apply."""
 
     def __init__(self, workspace: Workspace, start: str = ".") -> None:
         self._workspace = workspace
@@ -55,8 +55,9 @@ class Ignore:
                 level = None
         self._above = level
 
-    def kept(self, place: Place, entries: Sequence[Entry]) -> list[Entry]:
-        """What of a folder is not hidden. The folder is the start, or one that was kept."""
+    def without_ignored(self, place: ConfinedPath, entries: Sequence[Entry]) -> list[Entry]:
+        """Return the entries of a folder that are not ignored. The folder is the start, or one that was
+        returned before."""
         names = {entry.name for entry in entries}
         level = self._level(place.parts, has_rules=RULES_FILE in names or GIT_FOLDER in names)
         if level is None:
@@ -69,7 +70,7 @@ class Ignore:
         ]
 
     def hides(self, parts: tuple[str, ...]) -> bool:
-        """Whether a file beneath the start is hidden, itself or by a folder on the way to it."""
+        """Return whether a file below the start is ignored, itself or by a folder on its path."""
         if parts[:-1] not in self._hidden:
             for end in range(len(self._start.parts) + 1, len(parts)):
                 self._hidden[parts[:end]] = self._hidden[parts[: end - 1]] or self._is_hidden(parts[:end])
@@ -79,7 +80,8 @@ class Ignore:
         return parts[-1] == GIT_FOLDER or _hides(self._level(parts[:-1]), parts, folder=folder)
 
     def _level(self, parts: tuple[str, ...], *, has_rules: bool = True) -> _Level | None:
-        """The rules that hold in the start or a folder beneath it; of the one above, they are known already."""
+        """Return the rules that apply in the start or a folder below it; those of its parent are already
+        cached."""
         if parts not in self._levels:
             above = self._above if parts == self._start.parts else self._levels[parts[:-1]]
             self._levels[parts] = self._read(parts, above) if has_rules else above
@@ -101,7 +103,7 @@ class Ignore:
 
 
 def _hides(level: _Level | None, parts: tuple[str, ...], *, folder: bool) -> bool:
-    """What the nearest rule says that matches; nothing is hidden without one."""
+    """Return what the nearest matching rule says; without one, nothing is ignored."""
     while level is not None:
         names = parts[level.depth :]
         for rule in level.rules:
@@ -112,7 +114,7 @@ def _hides(level: _Level | None, parts: tuple[str, ...], *, folder: bool) -> boo
 
 
 def _rule(line: str) -> _Rule | None:
-    """A rule as a line of the file has it; None for a comment, an empty line, and what git does not understand."""
+    """Parse a line of a rule file; None for a comment, an empty line, and what git does not understand."""
     whole = line.removesuffix("\r")
     text = whole.rstrip(" ")
     if text.endswith("\\") and len(whole) > len(text):
@@ -121,6 +123,6 @@ def _rule(line: str) -> _Rule | None:
         return None
     hides = not text.startswith("!")
     try:
-        return _Rule(parsed(text if hides else text[1:]), hides)
+        return _Rule(parse_glob(text if hides else text[1:]), hides)
     except BadPattern:
         return None

@@ -1,7 +1,7 @@
-"""Which lines of two texts belong together: what changed between them, and where something nearly stands.
+"""Matches the lines of two texts: what changed between them, and where a text nearly occurs.
 
-Pure, and bounded in time for any input: a result may be coarser than it could be, never wrong. Lines are compared
-whole; what a line is, callers decide.
+Pure, and bounded in time for any input: a result may be coarser than possible, never wrong. Lines are
+compared whole; callers decide what a line is.
 """
 
 from __future__ import annotations
@@ -12,47 +12,54 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+from ..system.lazy import lazy_module
+
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = lazy_module("difflib")
 
 MAX_PAIRS = 1_000_000
-"""Pairs of lines that one comparison looks at, at some 150 ns each. It is enough for about 1,000 lines that moved or
-recur, in a file of any length; lines that are on one side only cost nothing."""
+"""Pairs of lines per comparison, about 150 ns each. It is enough for about 1,000 lines that moved or recur,
+in a file of any length; lines on only one side cost nothing."""
 
 MAX_DEPTH = 12
-"""How often a stretch is divided at the lines that are unique in it; each time reads the stretch once."""
+"""How often a range is divided at its unique lines; each division reads the range once."""
 
 MAX_COMMON = 1024
-NEAR = 100
-"""git's own figures: a line that the other text has so often always counts as common, and so many lines on either
-side tell whether a common line stands among strangers."""
+NEAR_LINES = 100
+"""git's own values: a line that occurs this often in the other text always counts as common, and so many
+lines on either side decide whether a common line is among unmatched ones."""
 
 MAX_WANTED = 200
 MAX_TRIES = 2000
-"""Lines that are looked for when a text is nowhere, and lines of the file that are tried for one of them."""
+"""Lines that are searched when a text is not found, and lines of the file that are tried for one of them."""
 
 _LONG = 200
-"""Letters of a line that are compared: enough to tell which line is meant."""
+"""Characters of a line that are compared: enough to identify it."""
 
 _STRANGE, _ORDINARY, _COMMON = range(3)
-"""Lines that the other text has not at all, sometimes and often."""
+"""Lines that the other text contains never, sometimes and often."""
 
 _EXTREMES = re.compile(b"[^%c]+" % _ORDINARY)
 
 Region = tuple[int, int, int, int]
-"""A change: lines of the old text from and to (not included), and of the new text."""
+"""A change: lines of the old text from and to (exclusive), and of the new text."""
 
-Block = tuple[int, int, int]
-"""Equal lines: where they start in the old text and in the new one, and how many they are."""
+MatchingBlock = tuple[int, int, int]
+"""Equal lines: where they start in the old text and in the new one, and how many there are."""
 
-Line = TypeVar("Line", bound=Hashable)
+LineT = TypeVar("LineT", bound=Hashable)
 
 
-def changes(old: Sequence[Line], new: Sequence[Line]) -> list[Region]:
-    """The regions that differ, from the top; what is between them is equal. They never touch.
+def changed_regions(old: Sequence[LineT], new: Sequence[LineT]) -> list[Region]:
+    """Return the regions that differ, from the top; what is between them is equal. They never touch.
 
-    They have as few lines as can be, but for two things. A common line among strangers, as a blank one in a part
-    that was written anew, belongs to these: so git has it, whose counts are to be the same, and it reads better.
-    And where `MAX_PAIRS` are too few to find the shortest way, a short one is taken.
+    They are minimal with two exceptions. A common line among unmatched ones, such as a blank line in a
+    rewritten part, belongs to them: git does the same, whose counts must be equal, and it reads better. And
+    where `MAX_PAIRS` is too small to find the shortest edit, a short one is used.
     """
     regions: list[Region] = []
     at_old = at_new = 0
@@ -64,27 +71,28 @@ def changes(old: Sequence[Line], new: Sequence[Line]) -> list[Region]:
 
 
 class _Comparison:
-    """Equal head and tail first, then the shortest way through the lines between that are on both sides.
+    """Compares equal head and tail first, then finds the shortest edit of the lines between that are on both
+    sides.
 
-    Where that way is too long to be found, the lines that occur once on both sides and keep their order are taken
-    to belong together, and what is between them is compared alone. It is what a reader would do, but it can cost a
-    few lines. A stretch without such lines counts as changed.
+    If that takes too long, lines that occur once on both sides and keep their order are matched, and the
+    ranges between them are compared separately. A reader would do the same, but it can cost a few lines. A
+    range without such lines counts as changed.
     """
 
     def __init__(self, old: Sequence[Hashable], new: Sequence[Hashable]) -> None:
         self._old = old
         self._new = new
         self._pairs_left = MAX_PAIRS
-        self._blocks: list[Block] = []
+        self._blocks: list[MatchingBlock] = []
 
     @cached_property
     def _counts(self) -> tuple[Counter[Hashable], Counter[Hashable]]:
         return Counter(self._old), Counter(self._new)
 
-    def run(self) -> list[Block]:
-        """Blocks of equal lines, in order; neighbours are joined."""
+    def run(self) -> list[MatchingBlock]:
+        """Return blocks of equal lines, in order; adjacent ones are joined."""
         self._compare(0, len(self._old), 0, len(self._new), 0)
-        joined: list[Block] = []
+        joined: list[MatchingBlock] = []
         for block in self._blocks:
             if joined and (last := joined[-1])[0] + last[2] == block[0] and last[1] + last[2] == block[1]:
                 joined[-1] = (last[0], last[1], last[2] + block[2])
@@ -93,6 +101,7 @@ class _Comparison:
         return joined
 
     def _compare(self, a: int, a_end: int, b: int, b_end: int, depth: int) -> None:
+        # Most edits change little: equal head and tail make the rest short before anything costs more.
         head = a
         while a < a_end and b < b_end and self._old[a] == self._new[b]:
             a, b = a + 1, b + 1
@@ -106,18 +115,22 @@ class _Comparison:
 
     def _compare_middle(self, a: int, a_end: int, b: int, b_end: int, depth: int) -> None:
         counts, others = Counter(self._old[a:a_end]), Counter(self._new[b:b_end])
-        olds = [at for at in _taking_part(self._old, a, a_end, self._counts[1]) if self._old[at] in others]
-        news = [at for at in _taking_part(self._new, b, b_end, self._counts[0]) if self._new[at] in counts]
+        olds = [
+            at for at in _matchable_lines(self._old, a, a_end, self._counts[1]) if self._old[at] in others
+        ]
+        news = [
+            at for at in _matchable_lines(self._new, b, b_end, self._counts[0]) if self._new[at] in counts
+        ]
         old, new = [self._old[at] for at in olds], [self._new[at] for at in news]
-        # A stretch that is too hard leaves as much for all that follow.
-        way = _ShortestWay(old, new, self._pairs_left // 2)
+        # A range that is too hard leaves as much for all that follow.
+        way = _ShortestEdit(old, new, self._pairs_left // 2)
         blocks = way.blocks()
         self._pairs_left -= way.pairs
         if blocks is not None:
             for i, j, count in blocks:
                 self._stay(olds[i : i + count], news[j : j + count])
         elif depth < MAX_DEPTH:
-            anchors = _rising(_unique_pairs(old, new, counts, others))
+            anchors = _longest_rising(_unique_pairs(old, new, counts, others))
             if anchors:
                 self._divide([(olds[i], news[j]) for i, j in anchors], (a, a_end, b, b_end), depth)
 
@@ -137,12 +150,13 @@ class _Comparison:
         self._compare(a, a_end, b, b_end, depth + 1)
 
 
-class _ShortestWay:
+class _ShortestEdit:
     """The fewest lines to remove and add, by E. Myers' "An O(ND) difference algorithm and its variations".
 
-    A point (x, y) stands before line x of the old text and line y of the new one, on the diagonal x - y. Equal
-    lines lead along it for nothing; a step removes a line, to the diagonal above, or adds one, to that beneath.
-    A row has the furthest x that a number of steps leads to, on every other diagonal from the lowest up.
+    A point (x, y) is before line x of the old text and line y of the new one, on the diagonal x - y. Equal
+    lines advance along it without cost; a step removes a line, to the diagonal above, or adds one, to the one
+    below. A row has the furthest x that a number of steps reaches, on every other diagonal from the lowest
+    up.
     """
 
     def __init__(self, old: list[Hashable], new: list[Hashable], max_pairs: int) -> None:
@@ -151,24 +165,24 @@ class _ShortestWay:
         self._max_pairs = max_pairs
         self._rows: list[array[int]] = []
         self.pairs = 0
-        """How many pairs of lines were looked at."""
+        """How many pairs of lines were compared."""
 
-    def blocks(self) -> list[Block] | None:
-        """The lines that stay, from the top; None when they are not found within the bound."""
+    def blocks(self) -> list[MatchingBlock] | None:
+        """Return the equal lines, from the top; None when they are not found within the bound."""
         olds, news = len(self._old), len(self._new)
         starts = [0]
         while self._follow(starts):
             row, steps = self._rows[-1], len(self._rows)
             if self._furthest(steps - 1, olds - news) == olds:
                 return self._way_back()
-            # Diagonals that begin outside of both texts are left out: they lead nowhere.
+            # Diagonals that begin outside of both texts are skipped: they lead nowhere.
             lower = [-1, *row] if steps <= news else row
             upper = [*(row if steps <= news else row[1:]), *([-1] if steps <= olds else [])]
             starts = [_next(below, above) for below, above in zip(lower, upper, strict=False)]
         return None
 
     def _follow(self, starts: list[int]) -> bool:
-        """Adds the row that begins at these x, as far as equal lines lead; False when the bound is reached."""
+        """Add the row that begins at these x, as far as equal lines lead; False when the bound is reached."""
         old, new, olds, news = self._old, self._new, len(self._old), len(self._new)
         row = []
         diagonal = self._lowest(len(self._rows))
@@ -179,14 +193,15 @@ class _ShortestWay:
                 x, y = x + 1, y + 1
             row.append(x)
             diagonal += 2
+            # Counted here, where the time goes: the bound is one of time, not of lines.
             self.pairs += x - start
             if self.pairs > self._max_pairs:
                 return False
         self._rows.append(array("i", row))
         return True
 
-    def _way_back(self) -> list[Block]:
-        blocks: list[Block] = []
+    def _way_back(self) -> list[MatchingBlock]:
+        blocks: list[MatchingBlock] = []
         diagonal = len(self._old) - len(self._new)
         for steps in range(len(self._rows) - 1, -1, -1):
             x = self._furthest(steps, diagonal)
@@ -197,7 +212,8 @@ class _ShortestWay:
         return blocks[::-1]
 
     def _furthest(self, steps: int, diagonal: int) -> int:
-        """-1 where no way leads, which is also the place before the first step."""
+        """Return the furthest x on a diagonal; -1 if it cannot be reached, which is also the position before
+        the first step."""
         if steps < 0:
             return -1
         at, between = divmod(diagonal - self._lowest(steps), 2)
@@ -210,15 +226,16 @@ class _ShortestWay:
 
 
 def _next(below: int, above: int) -> int:
-    """Where a diagonal is entered by one step: a line is removed on the one below it, or added on the one above."""
+    """Return where a diagonal is entered by one step: a line is removed on the one below it, or added on the
+    one above."""
     return above if above > below else below + 1
 
 
-def nearest(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
-    """Where `wanted` nearly stands in `lines`: the first line, from 0; None when nothing is like it.
+def nearest_lines(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
+    """Return the first line, from 0, where `wanted` nearly occurs in `lines`; None when nothing is similar.
 
-    White space at the ends of lines does not count. The place is where most lines agree; where none does, that of
-    the line most like the longest wanted one.
+    White space at the ends of lines is ignored. The position is where most lines agree or, where none does,
+    that of the line most similar to the longest wanted one.
     """
     wanted = wanted[:MAX_WANTED]
     places: dict[str, list[int]] = {}
@@ -226,25 +243,23 @@ def nearest(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
         places.setdefault(line.strip(), []).append(at)
     votes: Counter[int] = Counter()
     for at, line in enumerate(wanted):
-        # A line that is everywhere tells little about where this is.
+        # A line that is everywhere says little about the position.
         found = places.get(line.strip(), ()) if line.strip() else ()
         if len(found) <= MAX_TRIES:
             votes.update(place - at for place in found if place >= at)
     if votes:
         return max(votes, key=lambda place: (votes[place], -place))
-    return _alike(lines, wanted)
+    return _most_similar(lines, wanted)
 
 
-def _alike(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
-    from difflib import SequenceMatcher
-
+def _most_similar(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
     at = max(range(len(wanted)), key=lambda at: len(wanted[at].strip()), default=0)
     line = wanted[at].strip()[:_LONG] if wanted else ""
     if not line:
         return None
     words = set(line.split())
     sharing = sorted(range(len(lines)), key=lambda at: -len(words.intersection(lines[at].split())))
-    matcher = SequenceMatcher(None, b=line, autojunk=False)
+    matcher = difflib.SequenceMatcher(None, b=line, autojunk=False)
     best, best_ratio = None, 0.5
     for place in sharing[:MAX_TRIES]:
         matcher.set_seq1(lines[place].strip()[:_LONG])
@@ -255,11 +270,11 @@ def _alike(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
     return None if best is None else max(0, best - at)
 
 
-def _taking_part(lines: Sequence[Hashable], start: int, end: int, others: Counter[Hashable]) -> list[int]:
-    """Where the lines are that can belong to one of the other text's, whose counts are given.
+def _matchable_lines(lines: Sequence[Hashable], start: int, end: int, others: Counter[Hashable]) -> list[int]:
+    """Return the lines that can match one of the other text, whose counts are given.
 
-    Strangers cannot: the other text has none of them. Nor is a common line asked that has strangers on both sides,
-    three times as many as common lines, up to the next line that is neither.
+    Lines that the other text does not contain cannot. A common line is skipped too if unmatched lines on both
+    sides, up to the next ordinary line, outnumber common ones three to one.
     """
     common = min(1 << (len(lines).bit_length() + 1) // 2, MAX_COMMON)
     counts = [others.get(line, 0) for line in lines[start:end]]
@@ -273,9 +288,9 @@ def _taking_part(lines: Sequence[Hashable], start: int, end: int, others: Counte
 
 
 def _among_strangers(kinds: bytes, at: int, start: int, end: int) -> bool:
-    low, high = max(start, at - NEAR), min(end, at + NEAR + 1)
+    low, high = max(start, at - NEAR_LINES), min(end, at + NEAR_LINES + 1)
     above, beneath = kinds.count(_STRANGE, low, at), kinds.count(_STRANGE, at, high)
-    # The line itself counts once for each side, as git has it.
+    # The line itself counts once for each side, as in git.
     commons = high - low + 1 - above - beneath
     return bool(above and beneath) and above + beneath > 3 * commons
 
@@ -283,13 +298,13 @@ def _among_strangers(kinds: bytes, at: int, start: int, end: int) -> bool:
 def _unique_pairs(
     old: Sequence[Hashable], new: Sequence[Hashable], counts: Counter[Hashable], others: Counter[Hashable]
 ) -> list[tuple[int, int]]:
-    """Places of the lines that occur exactly once on both sides, by their order in the old text."""
+    """Return positions of the lines that occur exactly once on both sides, by their order in the old text."""
     places = {line: at for at, line in enumerate(new) if others[line] == 1 and counts[line] == 1}
     return [(at, places[line]) for at, line in enumerate(old) if line in places]
 
 
-def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest run of pairs that rises on both sides: what keeps its order."""
+def _longest_rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the longest sequence of pairs that increases on both sides: what keeps its order."""
     ends: list[int] = []
     last: list[int] = []
     before: list[int] = []

@@ -1,7 +1,7 @@
-"""The files that a chat has in view: their order, their pins, and which one makes room for the next. Does no IO.
+"""The open files of a chat: their order, their pins, and which one is evicted. Does no IO.
 
-A path is a key here, absolute and real, as the caller found it. Whether its file can be read is not known here.
-Recency is the order of the set itself; clocks tie and jump backwards, so no time decides anything.
+A path is a key here, absolute and real, as the caller found it. Does not know whether its file can be read.
+Recency is the order of the set itself: clocks tie and jump backwards, so no time is compared.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import msgspec
 
 from ..model.failures import Refused
 from ..model.files import OpenFile
+from ..text.suggest import did_you_mean
 
 MAX_RECENT = 25
-"""Files that are open and not pinned: more than one task needs, and their list fits 200 tokens or so."""
+"""Open files that are not pinned: more than one task needs, and their list takes about 200 tokens."""
 
 MAX_PINNED = 10
-"""Pinned files are sent with every prompt: at 2,000 tokens each, this many still leave room for a chat."""
+"""Pinned files are sent with every prompt: at 2,000 tokens each, this many still leave tokens for a chat."""
 
 _QUOTED = 300  # characters of an unknown path in an error: enough to recognise it, whatever was sent
 _COMPARED = 500  # paths that a misspelt one is compared with: some milliseconds
@@ -31,7 +32,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class OpenFiles(msgspec.Struct, frozen=True):
-    """The open files of one chat, the least recently touched first. Every change is a new set."""
+    """The open files of one chat, the least recently touched first. Every change returns a new set."""
 
     files: tuple[OpenFile, ...] = ()
     limits: Limits = Limits()
@@ -39,32 +40,35 @@ class OpenFiles(msgspec.Struct, frozen=True):
     def opened(
         self, path: str, by: str, now: int, *, pinned: bool = False, seen: str | None = None
     ) -> OpenFiles:
-        """With the file as the most recent one. Who opened it first, and its pin, stay."""
+        """Return the set with the file as the most recent one. Who opened it first, and its pin, stay."""
         known = self._find(path)
         if known is None:
             known = OpenFile(path=path, added_at=now, last_viewed_at=now, touch=0, opened_by=by)
         if pinned and not known.pinned:
-            self._check_room_for_pin()
+            self._check_space_for_pin()
         file = msgspec.structs.replace(
             known,
             pinned=known.pinned or pinned,
             last_viewed_at=now,
             touch=self.files[-1].touch + 1 if self.files else 1,
             seen=known.seen if seen is None else seen,
+            imported=known.imported and by != "user",
         )
         return self._with((*self._without(path), file))
 
     def touched(self, path: str, by: str, now: int, seen: str | None = None) -> OpenFiles:
-        """A tool or the user looked at the file; one that is not open is opened by that."""
+        """Return the set after a tool or the user read the file, which opens it if needed."""
         return self.opened(path, by, now, seen=seen)
 
     def pinned(self, path: str, by: str, now: int) -> OpenFiles:
-        """With the file pinned, and opened when it is not; `precondition_failed` when all pins are in use."""
+        """Return the set with the file pinned, and opened if needed; `precondition_failed` when all pins are
+        in use."""
         return self.opened(path, by, now, pinned=True)
 
     def unpinned(self, path: str) -> OpenFiles:
-        """Without the pin; the least recent file goes when there are now too many, which may be this one."""
-        self._known(path)
+        """Return the set without the pin; the least recent file is removed if there are now too many, which
+        may be this one."""
+        self._check_open(path)
         return self._with(
             tuple(
                 msgspec.structs.replace(file, pinned=False) if file.path == path else file
@@ -73,7 +77,7 @@ class OpenFiles(msgspec.Struct, frozen=True):
         )
 
     def closed(self, path: str) -> OpenFiles:
-        self._known(path)
+        self._check_open(path)
         return self._with(self._without(path))
 
     def cleared(self, keep_pinned: bool = False) -> OpenFiles:
@@ -82,10 +86,10 @@ class OpenFiles(msgspec.Struct, frozen=True):
     def opened_all(
         self, paths: Iterable[str], by: str, now: int, pin: bool
     ) -> tuple[OpenFiles, list[str], int]:
-        """With as many of `paths` as there is room for, the first ones first, so that none drives out another
-        of them; with `pin`, pinned while there are pins left.
+        """Return the set with as many of `paths` as fit, the first ones first, so that none evicts another of
+        them; with `pin`, pinned while pins are left.
 
-        Also gives those that were opened without the pin that was asked for, and how many were not opened.
+        Also returns those that were opened without the requested pin, and how many were not opened.
         """
         result, not_pinned, recent, left_out = self, list[str](), 0, 0
         for path in dict.fromkeys(paths):
@@ -102,27 +106,27 @@ class OpenFiles(msgspec.Struct, frozen=True):
                 left_out += 1
         return result, not_pinned, left_out
 
-    def listed(self) -> list[OpenFile]:
-        """For people and models: the pinned ones first, then the most recent."""
+    def display_order(self) -> list[OpenFile]:
+        """Return the files for display: the pinned ones first, then the most recent."""
         newest_first = self.files[::-1]
         return sorted(newest_first, key=lambda file: not file.pinned)
 
     def seen_of(self, path: str) -> str | None:
-        """The sha256 of the bytes that the model last saw of the file; None when it saw none."""
+        """Return the sha256 of the bytes that the model last saw of the file; None when it saw none."""
         file = self._find(path)
         return file.seen if file else None
 
     def state(self) -> list[dict[str, Any]]:
-        """What the journal keeps; `from_state` makes the same set of it."""
+        """Return the form for the journal; `from_state` restores the same set."""
         return [{**msgspec.to_builtins(file), "pinned": file.pinned} for file in self.files]
 
     @staticmethod
     def from_state(state: Sequence[Any] | None, limits: Limits) -> OpenFiles:
-        """The set that was kept; of a new chat none was, and its set is empty.
+        """Restore the stored set; empty for a new chat.
 
-        An entry that cannot be read is left out: one file less in view is better than a chat that does not open.
+        An unreadable entry is skipped: a missing open file is better than a chat that cannot be opened.
         """
-        stored = [entry for entry in map(_stored, state or ()) if entry]
+        stored = [entry for entry in map(_parse_entry, state or ()) if entry]
         if all(entry.touch is not None for entry in stored):
             stored.sort(key=lambda entry: entry.touch or 0)
         else:
@@ -137,7 +141,7 @@ class OpenFiles(msgspec.Struct, frozen=True):
         return OpenFiles((), limits)._with(tuple(files.values()))
 
     def _with(self, files: tuple[OpenFile, ...]) -> OpenFiles:
-        """These files, in this order, without the least recent unpinned ones that are too many."""
+        """Return a set of these files, in this order, without the least recent unpinned ones above the limit."""
         unpinned = [file.path for file in files if not file.pinned]
         gone = set(unpinned[: max(len(unpinned) - self.limits.max_recent, 0)])
         return OpenFiles(tuple(file for file in files if file.path not in gone), self.limits)
@@ -148,23 +152,23 @@ class OpenFiles(msgspec.Struct, frozen=True):
     def _find(self, path: str) -> OpenFile | None:
         return next((file for file in self.files if file.path == path), None)
 
-    def _known(self, path: str) -> None:
+    def _check_open(self, path: str) -> None:
         if self._find(path) is None:
-            near = nearest(path, [file.path for file in self.listed()])
+            near = nearest_path(path, [file.path for file in self.display_order()])
             remedy = f"did you mean {near}?" if near else f"{len(self.files) or 'no'} other files are"
             raise Refused(
                 "not_found",
-                f"{quoted(path)} is not open; {remedy}",
-                params={"path": quoted(path), "nearest": near},
+                f"{quoted_path(path)} is not open; {remedy}",
+                params={"path": quoted_path(path), "nearest": near},
             )
 
     def _pins(self) -> int:
         return sum(file.pinned for file in self.files)
 
-    def _check_room_for_pin(self) -> None:
+    def _check_space_for_pin(self) -> None:
         if self._pins() < self.limits.max_pinned:
             return
-        pinned = [file.path for file in self.listed() if file.pinned]
+        pinned = [file.path for file in self.display_order() if file.pinned]
         raise Refused(
             "precondition_failed",
             f"{len(pinned)} files are pinned, and no more can be; unpin one of them first: {', '.join(pinned)}",
@@ -172,10 +176,8 @@ class OpenFiles(msgspec.Struct, frozen=True):
         )
 
 
-def nearest(path: str, known: Sequence[str]) -> str | None:
+def nearest_path(path: str, known: Sequence[str]) -> str | None:
     """The known path that was probably meant: one that ends like it, one with its name, or one spelt like it."""
-    from difflib import get_close_matches
-
     asked, name = path[:_QUOTED].lstrip("./"), posixpath.basename(path[:_QUOTED])
     for other in known:
         if asked and (other == asked or other.endswith("/" + asked)):
@@ -183,19 +185,19 @@ def nearest(path: str, known: Sequence[str]) -> str | None:
     for other in known:
         if name and posixpath.basename(other) == name:
             return other
-    # Whole paths of one deep folder are all alike: only their names tell them apart.
+    # Whole paths of one deep folder are all similar: only their names distinguish them.
     by_name = {posixpath.basename(other): other for other in reversed(known[:_COMPARED])}
-    close = get_close_matches(name, by_name, n=1) if name else []
+    close = did_you_mean(name, by_name) if name else []
     return by_name[close[0]] if close else None
 
 
-def quoted(path: str) -> str:
-    """A path in an error: well-formed text of bounded length, whatever was sent."""
+def quoted_path(path: str) -> str:
+    """Return a path for an error: well-formed text of bounded length, whatever was sent."""
     return path[:_QUOTED].encode("utf-8", "backslashreplace").decode()
 
 
-class _Stored(msgspec.Struct, rename="camel"):
-    """An entry as any version of ours may have written it."""
+class _StoredEntry(msgspec.Struct, rename="camel"):
+    """An entry as any version of this program may have written it."""
 
     path: str
     pinned: bool = False
@@ -204,16 +206,17 @@ class _Stored(msgspec.Struct, rename="camel"):
     touch: int | None = None
     opened_by: str = "user"
     seen: str | None = None
+    imported: bool = False
 
 
-def _stored(entry: Any) -> _Stored | None:
+def _parse_entry(entry: Any) -> _StoredEntry | None:
     try:
-        return msgspec.convert(entry, _Stored)
+        return msgspec.convert(entry, _StoredEntry)
     except msgspec.ValidationError:
         return None
 
 
-def _file(entry: _Stored) -> OpenFile:
+def _file(entry: _StoredEntry) -> OpenFile:
     viewed = entry.added_at if entry.last_viewed_at is None else entry.last_viewed_at
     return OpenFile(
         path=entry.path,
@@ -223,4 +226,5 @@ def _file(entry: _Stored) -> OpenFile:
         touch=entry.touch or 0,
         opened_by=entry.opened_by,
         seen=entry.seen,
+        imported=entry.imported,
     )

@@ -1,7 +1,7 @@
-"""A file's bytes as text and back, without loss: its encoding, its byte order mark and its line ends stay.
+"""Decodes a file's bytes to text and back, without loss: its encoding, byte order mark and line ends stay.
 
-Pure. What would not come back as the very same bytes is no text here (`NotText`), and text that a file's encoding
-has no bytes for is refused, not bent. Knows nothing of paths, or of what is done with the text.
+Pure. Bytes that would not round-trip exactly are not text (`NotText`), and text that a file's encoding cannot
+represent is refused, not altered. Knows nothing of paths, or of how the text is used.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _NAMES = {
 
 
 class NotText(Exception):
-    """The bytes are not text, or the text has no bytes in the file's encoding; the words say which."""
+    """The bytes are not text, or the text cannot be encoded in the file's encoding; the message says which."""
 
 
 class TextFile(msgspec.Struct, frozen=True):
-    """The text of a file with its line ends as they are, without its byte order mark.
+    """The text of a file with its original line ends, without its byte order mark.
 
-    `newline` is the line end that all lines have, and `\\n` when there is none yet; None says that they differ.
+    `newline` is the line end of all lines, and `\\n` when there is none yet; None means that they differ.
     """
 
     text: str
@@ -43,17 +43,17 @@ class TextFile(msgspec.Struct, frozen=True):
 
     @property
     def plain(self) -> str:
-        """The text with `\\n` for the file's own line end; as it is where line ends differ."""
+        """Return the text with `\\n` for the file's own line end; unchanged if line ends differ."""
         return self.text if self.newline is None else self.text.replace(self.newline, "\n")
 
     def with_ends(self, plain: str) -> str:
-        """Another text for this file, with the file's own line ends where it has `\\n` or `\\r\\n`."""
+        """Return another text for this file, with the file's own line ends in place of `\\n` or `\\r\\n`."""
         if self.newline in ("\r\n", "\r"):
             return plain.replace("\r\n", "\n").replace("\n", self.newline)
         return plain
 
     def encoded(self, text: str) -> bytes:
-        """The bytes of another text for this file, whose line ends are taken as they are."""
+        """Return the bytes of another text for this file, with its line ends unchanged."""
         if "\0" in text:
             raise NotText("The new text has a NUL character, which no text file can have.")
         try:
@@ -63,14 +63,19 @@ class TextFile(msgspec.Struct, frozen=True):
             raise NotText(f"The file is in {name}, which has no character {char} of the new text.") from error
 
 
-def decoded(data: bytes) -> TextFile:
-    """The file's text. By its mark, else UTF-8, else the Western code pages, which take nearly everything."""
+def decode_text(data: bytes) -> TextFile:
+    """Return the file's text: by its byte order mark, else UTF-8, else the Western code pages, which accept
+    nearly everything."""
     mark, encoding = next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", "utf-8"))
-    text = _in(encoding, data[len(mark) :])
+    text = _decode_exactly(encoding, data[len(mark) :])
     if text is None:
         mark = b""
         encoding, text = next(
-            ((name, text) for name in ("cp1252", "latin-1") if (text := _in(name, data)) is not None),
+            (
+                (name, text)
+                for name in ("cp1252", "latin-1")
+                if (text := _decode_exactly(name, data)) is not None
+            ),
             ("", "\0"),
         )
     if "\0" in text:
@@ -78,19 +83,19 @@ def decoded(data: bytes) -> TextFile:
     return TextFile(text, encoding, mark, _newline(text))
 
 
-def lines_of(plain: str) -> list[str]:
-    """The lines with their ends; a text without a last line end has a last line without one.
+def split_lines(plain: str) -> list[str]:
+    """Return the lines with their ends; a text without a final line end has a last line without one.
 
-    Only `\\n` ends a line. `str.splitlines` would also end one at a form feed or a Unicode separator, and no
-    editor or diff would agree with its numbers.
+    Only `\\n` ends a line. `str.splitlines` would also split at a form feed or a Unicode separator, and its
+    line numbers would differ from those of editors and diffs.
     """
     lines = plain.split("\n")
     last = lines.pop()
     return [line + "\n" for line in lines] + ([last] if last else [])
 
 
-def _in(encoding: str, data: bytes) -> str | None:
-    """The text, if exactly these bytes come back of it."""
+def _decode_exactly(encoding: str, data: bytes) -> str | None:
+    """Return the text if it encodes to exactly these bytes again."""
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError:

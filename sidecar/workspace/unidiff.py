@@ -1,7 +1,7 @@
-"""A unified diff as models and tools write it, read into hunks.
+"""Parses a unified diff, as models and tools write it, into hunks.
 
-Pure. Read with patience: counts that are wrong or missing, blank lines that lost their space, words around the
-diff. What is not carried out (a rename, a binary patch) is refused by name. Knows nothing of what the hunks are
+Pure. Tolerates wrong or missing counts, blank lines that lost their space, and text around the diff.
+Unsupported operations (a rename, a binary patch) are refused by name. Does not know what the hunks are
 applied to.
 """
 
@@ -12,22 +12,22 @@ import re
 
 import msgspec
 
-from .diff import ESCAPES, hunk_numbers
+from .diff import ESCAPES, parse_hunk_header
 
 MAX_HUNKS = 2000
-"""Of one file. Each is compared with all others, as no two may change the same lines."""
+"""Of one file. Each is compared with all others, because no two may change the same lines."""
 
 Lines = list[tuple[str, str]]
 
 
 class PatchFailed(Exception):
-    """The diff cannot be read, or does not fit; the words say where, and what stands there instead."""
+    """The diff cannot be parsed, or does not fit; the message says where, and what is there instead."""
 
 
 class Hunk(msgspec.Struct, frozen=True):
     """Lines with their sign (` `, `-` or `+`) and their line end; `number` counts a file's hunks from 1.
 
-    `start` is the place that the diff states, as the number of lines before it; None when it states none.
+    `start` is the stated position, as the number of lines before it; None when there is none.
     """
 
     number: int
@@ -39,7 +39,8 @@ class Hunk(msgspec.Struct, frozen=True):
         return [line for sign, line in self.lines if sign != "+"]
 
     def context(self) -> tuple[int, int]:
-        """How many lines of context it begins and ends with; the end has none in a hunk without changes."""
+        """Return how many lines of context it begins and ends with; the end has none in a hunk without
+        changes."""
         signs = "".join(sign for sign, _ in self.lines)
         lead = len(signs) - len(signs.lstrip(" "))
         return lead, len(signs[lead:]) - len(signs[lead:].rstrip(" "))
@@ -53,8 +54,8 @@ class FilePatch(msgspec.Struct):
     hunks: list[Hunk] = []
 
 
-def parse(patch: str) -> list[FilePatch]:
-    """The files that a diff changes, in its order."""
+def parse_patch(patch: str) -> list[FilePatch]:
+    """Return the files that a diff changes, in its order."""
     lines = patch.removesuffix("\n").split("\n")
     if all(line.endswith("\r") for line in lines if line):
         # The diff itself was saved with these line ends; a diff of such a file has them only in its hunks.
@@ -94,7 +95,8 @@ class _Reader:
         return [file for file in self._files if file.hunks or None in (file.old_path, file.new_path)]
 
     def _git_line(self, line: str) -> None:
-        """What git says before the hunks; a file that is created or deleted empty has nothing else."""
+        """Read a line of git's header before the hunks; a file that is created or deleted empty has nothing
+        else."""
         if line.startswith(("rename from ", "copy from ", "GIT binary patch", "Binary files ")):
             raise PatchFailed(f"This cannot be carried out: {line[:100]}")
         named = _GIT_NAMES.fullmatch(line)
@@ -112,7 +114,7 @@ class _Reader:
             self._files.append(FilePatch("", ""))
         hunks = self._files[-1].hunks
         self._announced = None
-        numbers = hunk_numbers(head)
+        numbers = parse_hunk_header(head)
         self._at += 1
         lines = self._body(numbers[1], numbers[3]) if numbers else self._body(None, None)
         number = len(hunks) + 1
@@ -127,7 +129,7 @@ class _Reader:
         hunks.append(Hunk(number, start, tuple(lines)))
 
     def _body(self, old: int | None, new: int | None) -> Lines:
-        """The lines of a hunk: those that its counts say, and what else can only belong to it."""
+        """Return the lines of a hunk: those that its counts state, and what else can only belong to it."""
         lines: Lines = []
         while self._at < len(self._lines):
             line = self._lines[self._at]
@@ -145,7 +147,7 @@ class _Reader:
         return lines
 
     def _ends(self, line: str, old: int | None, new: int | None) -> bool:
-        """Whether the hunk is over before this line, when so many lines are still due by its counts."""
+        """Return whether the hunk ends before this line, while its counts still expect so many lines."""
         if line[:1] not in ("", " ", "-", "+"):
             return True
         due = old is not None and new is not None and (old > 0 or new > 0)
@@ -157,14 +159,15 @@ class _Reader:
         return line == "-- " or self._header_at(self._at)
 
     def _goes_on(self) -> bool:
-        """Whether more of a hunk follows after blank lines, which then are context that lost its space."""
+        """Return whether more of a hunk follows after blank lines, which then are context that lost its
+        space."""
         for at in range(self._at, len(self._lines)):
             if self._lines[at]:
                 return self._lines[at][0] in " -+" and not self._header_at(at)
         return False
 
     def _header_at(self, at: int, *, hunk: bool = False) -> bool:
-        """Whether the names of a file stand here, and a hunk behind them."""
+        """Return whether the names of a file are here, followed by a hunk."""
         heads = ("--- ", "+++ ", "@@") if hunk else ("--- ", "+++ ")
         there = self._lines[at : at + len(heads)]
         return len(there) == len(heads) and all(map(str.startswith, there, heads))
@@ -176,7 +179,8 @@ _UNESCAPES = {letter: char.encode() for char, letter in ESCAPES.items()}
 
 
 def _paths(old: str, new: str) -> tuple[str | None, str | None]:
-    """The two names, without the prefixes a/ and b/ where both have them, or one and the other is no file."""
+    """Return the two names, without the prefixes a/ and b/ if both have them, or one has and the other is no
+    file."""
     first, second = _name(old), _name(new)
     if (first is None or first.startswith("a/")) and (second is None or second.startswith("b/")):
         return first and first[2:], second and second[2:]
@@ -186,13 +190,13 @@ def _paths(old: str, new: str) -> tuple[str | None, str | None]:
 def _name(text: str) -> str | None:
     if text.startswith('"') and (end := text.rfind('"')) > 0:
         try:
-            return os.fsdecode(_ESCAPED.sub(_unescaped, os.fsencode(text[1:end])))
+            return os.fsdecode(_ESCAPED.sub(_unescape, os.fsencode(text[1:end])))
         except UnicodeEncodeError as error:
             raise PatchFailed(f"It names a file that no file can be called: {text[:80]!r}") from error
     name = text.split("\t")[0].strip()
     return None if name == "/dev/null" else name
 
 
-def _unescaped(found: re.Match[bytes]) -> bytes:
+def _unescape(found: re.Match[bytes]) -> bytes:
     code = found[1]
     return bytes([int(code, 8) & 0xFF]) if code.isdigit() else _UNESCAPES[code]

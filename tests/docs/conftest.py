@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-PATIENCE = 60.0
-"""Far more than anything takes, for machines that are busy with other work."""
+from tests.support.patience import PATIENCE_S
 
 _KEPT = ("PATH", "LANG", "PYTHONPATH", "VIRTUAL_ENV")
 
@@ -29,7 +28,7 @@ class Folder(NamedTuple):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
-            timeout=PATIENCE,
+            timeout=PATIENCE_S,
             check=False,
         )
         assert done.returncode == 0, done

@@ -6,9 +6,69 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text("utf-8")
-CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-CHANGELOG = (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def read_page(name: str) -> str:
+    """A page of the repository, by its path from the root."""
+    return (ROOT / name).read_text("utf-8")
+
+
+README = read_page("README.md")
+ARCHITECTURE = read_page("ARCHITECTURE.md")
+CONTRIBUTING = read_page("CONTRIBUTING.md")
+EMBED = read_page("docs/embed.md")
+FIGURES = read_page("docs/figures.md")
+GLOSSARY = read_page("GLOSSARY.md")
+PROVIDERS = read_page("docs/providers.md")
+TERMINAL = read_page("docs/terminal.md")
+
+LINKED = sorted(
+    str(path.relative_to(ROOT))
+    for pattern in ("*.md", "docs/*.md", "clients/python/*.md", "benchmarks/*.md")
+    for path in ROOT.glob(pattern)
+)
+"""The pages whose links are followed."""
+
+FIRST = (
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "GLOSSARY.md",
+    "CODE_OF_CONDUCT.md",
+    "docs/comparison.md",
+    "docs/compatibility.md",
+    "docs/embed.md",
+    "docs/features.md",
+    "docs/figures.md",
+    "docs/guarantees.md",
+    "docs/providers.md",
+    "docs/terminal.md",
+)
+"""The pages that the README links to."""
+
+DETAILS = (
+    "CHANGELOG.md",
+    "RELIABILITY.md",
+    "SECURITY.md",
+    "benchmarks/README.md",
+    "clients/python/README.md",
+    "docs/code.md",
+    "docs/configuration.md",
+    "docs/context.md",
+    "docs/data.md",
+    "docs/denials.md",
+    "docs/fake-provider.md",
+    "docs/fetch.md",
+    "docs/hooks.md",
+    "docs/index.md",
+    "docs/media.md",
+    "docs/scripted.md",
+    "docs/tools.md",
+)
+"""The pages behind those, whose tables may have wide cells."""
+
+PLAIN = FIRST + DETAILS
+"""The pages that are held to short lines and to the glossary."""
 
 
 def blocks(page: str, language: str) -> list[str]:

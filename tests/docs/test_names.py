@@ -6,24 +6,39 @@ import re
 
 import pytest
 
-from sidecar.cli.slash import HELP
+from sidecar.cli.terminal.slash import HELP
 
 from .conftest import Folder
-from .pages import CHANGELOG, CONTRIBUTING, README, ROOT, code, headings, links, makes, sidecar_commands
+from .pages import (
+    CONTRIBUTING,
+    FIGURES,
+    FIRST,
+    LINKED,
+    PLAIN,
+    PROVIDERS,
+    README,
+    ROOT,
+    TERMINAL,
+    code,
+    headings,
+    links,
+    makes,
+    read_page,
+    sidecar_commands,
+)
 
 TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
-PAGES = {"README.md": README, "CONTRIBUTING.md": CONTRIBUTING, "CHANGELOG.md": CHANGELOG}
-each_page = pytest.mark.parametrize("page", PAGES.values(), ids=PAGES.keys())
+each_page = pytest.mark.parametrize("name", LINKED)
 
 
 @each_page
-def test_every_link_leads_to_a_file_and_a_heading(page: str) -> None:
-    assert [target for target in links(page) if not _leads_somewhere(target)] == []
+def test_every_link_leads_to_a_file_and_a_heading(name: str) -> None:
+    assert [target for target in links(read_page(name)) if not _leads_somewhere(name, target)] == []
 
 
 @each_page
-def test_every_target_named_is_in_the_makefile(page: str) -> None:
-    assert makes(page) <= TARGETS
+def test_every_target_named_is_in_the_makefile(name: str) -> None:
+    assert makes(read_page(name)) <= TARGETS
 
 
 def test_the_readme_names_the_first_commands_and_contributing_every_target() -> None:
@@ -32,14 +47,15 @@ def test_the_readme_names_the_first_commands_and_contributing_every_target() -> 
     assert {"test", "check", "chat"} <= TARGETS
 
 
-def test_the_readme_names_exactly_the_commands_that_help_knows(folder: Folder) -> None:
+def test_the_terminal_page_names_exactly_the_commands_that_help_knows(folder: Folder) -> None:
     known = re.findall(r"^    ([a-z-]+)(?:  |$)", folder.run(".venv/bin/sidecar", "--help"), re.MULTILINE)
 
-    assert sidecar_commands(README) == set(known)
+    assert sidecar_commands(TERMINAL) == set(known)
+    assert sidecar_commands(README) | sidecar_commands(PROVIDERS) <= set(known)
 
 
-def test_the_readme_names_exactly_the_slash_commands_of_the_chat() -> None:
-    rows = re.findall(r"^\| `/([a-z]+)(?: ([^`]+))?` \|", README, re.MULTILINE)
+def test_the_terminal_page_names_exactly_the_slash_commands_of_the_chat() -> None:
+    rows = re.findall(r"^\| `/([a-z]+)(?: ([^`]+))?` \|", TERMINAL, re.MULTILINE)
 
     assert dict(rows) == {name: argument for name, (argument, _) in HELP.items()}
 
@@ -52,22 +68,52 @@ def test_every_module_named_in_contributing_is_there() -> None:
 
 
 def test_every_folder_of_tests_is_on_the_page() -> None:
-    folders = {path.parent.name for path in (ROOT / "tests").glob("*/__init__.py")}
+    tests = ROOT / "tests"
+    found = [
+        *tests.glob("*/__init__.py"),
+        *tests.glob("blackbox/*/__init__.py"),
+        *tests.glob("unit/*/__init__.py"),
+    ]
+    folders = {str(path.parent.relative_to(tests)) for path in found}
 
     assert [name for name in sorted(folders) if f"(tests/{name})" not in CONTRIBUTING] == []
 
 
-def test_the_figures_of_the_readme_are_those_last_measured() -> None:
-    measured = {row[0]: row[1:] for row in _figures((ROOT / "benchmarks" / "README.md").read_text("utf-8"))}
-    shown = _figures(README)
+def test_the_figures_shown_are_those_last_measured() -> None:
+    measured = {row[0]: row[1:] for row in _figures(read_page("benchmarks/README.md"))}
+    shown = _figures(FIGURES)
 
     assert [row for row in shown if row[1:] != measured[row[0]][: len(row) - 1]] == []
     assert shown
 
 
-def _leads_somewhere(target: str) -> bool:
+@pytest.mark.parametrize("name", FIRST)
+def test_the_readme_links_to_the_first_pages(name: str) -> None:
+    assert name == "README.md" or name in links(README)
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    assert [name for name in PLAIN if name not in _reached("README.md")] == []
+
+
+def _reached(start: str) -> set[str]:
+    """The pages that a reader gets to by links, from `start` on."""
+    found = {start}
+    pending = [start]
+    while pending:
+        page = pending.pop()
+        folder = (ROOT / page).parent
+        targets = {target.partition("#")[0] for target in links(read_page(page))}
+        paths = {(folder / target).resolve() for target in targets if target.endswith(".md")}
+        new = {str(path.relative_to(ROOT)) for path in paths} - found
+        found |= new
+        pending += new
+    return found
+
+
+def _leads_somewhere(page: str, target: str) -> bool:
     path, _, anchor = target.partition("#")
-    file = ROOT / path
+    file = (ROOT / page).parent / path if path else ROOT / page
     return file.exists() and (not anchor or anchor in headings(file.read_text("utf-8")))
 
 

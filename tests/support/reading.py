@@ -12,17 +12,17 @@ def item_text(item: Json) -> str:
     return str(item.get("text") or "")
 
 
-def answers(turns: list[Json]) -> list[str]:
+def last_messages(turns: list[Json]) -> list[str]:
     """The last message of each turn."""
     return [([item_text(i) for i in turn["items"] if i["type"] == "message"] or [""])[-1] for turn in turns]
 
 
-def streamed(events: list[Json]) -> str:
+def streamed_text(events: list[Json]) -> str:
     """All deltas of messages, one after the other."""
     return "".join(event["data"]["text"] for event in events if event["type"] == "message.delta")
 
 
-def plain(events: list[Json]) -> list[Json]:
+def without_deltas(events: list[Json]) -> list[Json]:
     """All but deltas, which may be grouped differently each time that they are read."""
     return [event for event in events if not event["type"].endswith(".delta")]
 

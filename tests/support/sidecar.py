@@ -24,11 +24,9 @@ from typing import Any
 
 from . import processes
 from .frames import FrameReader, encode
+from .patience import PATIENCE_S
 from .referee import Referee
 from .wire import Json
-
-TIMEOUT = 15.0
-"""Far beyond any wait that the contract allows, for machines that are busy with other work."""
 
 EXIT_WITHIN = 2.0
 """Section 1: gone within 2 s, whatever ended it."""
@@ -123,14 +121,14 @@ class Sidecar:
         self.send({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
         return id
 
-    def result(self, id: Any, timeout: float = TIMEOUT) -> Json:
+    def result(self, id: Any, timeout: float = PATIENCE_S) -> Json:
         answer = self.answer(id, timeout)
         if "error" in answer:
             raise Refusal(answer["error"])
         result: Json = answer["result"]
         return result
 
-    def answer(self, id: Any, timeout: float = TIMEOUT) -> Json:
+    def answer(self, id: Any, timeout: float = PATIENCE_S) -> Json:
         """The answer to the request `id`; for `None`, the first answer without an id."""
         self.wait_until(lambda: bool(self._answers.get(id)), timeout, f"answer to {id!r}")
         return self._answers[id][0]
@@ -146,7 +144,7 @@ class Sidecar:
     def send(self, message: Json) -> None:
         self.send_bytes(encode(json.dumps(message, ensure_ascii=False).encode(), self.framing))
 
-    def send_bytes(self, data: bytes, timeout: float = TIMEOUT) -> None:
+    def send_bytes(self, data: bytes, timeout: float = PATIENCE_S) -> None:
         """Write raw bytes, never blocking for longer than `timeout`."""
         view = memoryview(data)
         end = time.monotonic() + timeout
@@ -155,7 +153,7 @@ class Sidecar:
                 raise AssertionError(self._explain(f"stdin not read: {len(view)} bytes left"))
             view = view[os.write(self._stdin.fileno(), view[: 1 << 20]) :]
 
-    def wait_asked(self, method: str, timeout: float = TIMEOUT, skip: int = 0) -> Json:
+    def wait_asked(self, method: str, timeout: float = PATIENCE_S, skip: int = 0) -> Json:
         """The request of the sidecar that comes after `skip` others of this method."""
 
         def found() -> list[Json]:
@@ -182,7 +180,7 @@ class Sidecar:
             return {session: list(events) for session, events in self._events.items()}
 
     def wait_event(
-        self, session: str, test: EventTest | str, timeout: float = TIMEOUT, skip: int = 0
+        self, session: str, test: EventTest | str, timeout: float = PATIENCE_S, skip: int = 0
     ) -> Json:
         """The first event that is of the type `test` or passes it, beyond the first `skip` ones."""
         passes: EventTest = (lambda event: event["type"] == test) if isinstance(test, str) else test
@@ -200,11 +198,11 @@ class Sidecar:
         assert found is not None
         return found
 
-    def wait_turn(self, session: str, turn: str, timeout: float = TIMEOUT) -> Json:
+    def wait_turn(self, session: str, turn: str, timeout: float = PATIENCE_S) -> Json:
         """The `turn.ended` of `turn`."""
         return self.wait_event(session, lambda e: e["type"] == "turn.ended" and e["turnId"] == turn, timeout)
 
-    def wait_frame(self, test: EventTest, timeout: float = TIMEOUT) -> Json:
+    def wait_frame(self, test: EventTest, timeout: float = PATIENCE_S) -> Json:
         """The first frame of any kind that passes `test`."""
         start, found = 0, None
 
@@ -305,7 +303,7 @@ class Sidecar:
         if reap:
             self.wait()
 
-    def wait(self, timeout: float = TIMEOUT) -> int:
+    def wait(self, timeout: float = PATIENCE_S) -> int:
         """The exit code, once it is gone and all that it wrote has been read."""
         self.resume_reading()
         # Popen.wait with a time limit sleeps between its looks, for up to 50 ms.
@@ -313,7 +311,7 @@ class Sidecar:
             raise AssertionError(self._explain(f"still running after {timeout} s"))
         code = self._process.wait()
         for thread in self._threads:
-            thread.join(TIMEOUT)
+            thread.join(PATIENCE_S)
         return code
 
     def dispose(self) -> None:
@@ -324,7 +322,7 @@ class Sidecar:
             self._process.kill()
         self._process.wait()
         for thread in self._threads:
-            thread.join(TIMEOUT)
+            thread.join(PATIENCE_S)
         for stream in (self._process.stdout, self._process.stderr):
             if stream:
                 stream.close()

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from . import processes
-from .sidecar import TIMEOUT, Sidecar
+from .patience import PATIENCE_S
+from .sidecar import Sidecar
 
 COMMAND = shlex.split(os.environ.get("SIDECAR_TEST_COMMAND", "")) or [
     sys.executable,
@@ -79,11 +80,11 @@ class Spawner:
         finally:
             for sidecar in self.sidecars:
                 sidecar.dispose()
-        offences += [f"left behind: process {pid}" for pid in processes.marked(self.mark)]
+        offences += [f"left behind: process {pid}" for pid in processes.pids_with_mark(self.mark)]
         assert not offences, "\n".join(offences)
 
     def _offences(self, sidecar: Sidecar) -> list[str]:
-        code = sidecar.wait(TIMEOUT)
+        code = sidecar.wait(PATIENCE_S)
         offences = sidecar.referee.finish(all_answered=not sidecar.killed)
         offences += [f"no frame on stdout: {body!r:.300}" for body in sidecar.garbage]
         offences += [f"no JSON object on stderr: {line!r:.500}" for line in sidecar.stray_log_lines()]

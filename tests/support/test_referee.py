@@ -39,12 +39,12 @@ def answer(id: int, **result: Any) -> Json:
 def good() -> list[Json]:
     return [
         answer(1, disposition="started", epoch="e", seq=1, turnId="t1"),
-        event(1, "prompt.accepted", promptId="p"),
-        event(2, "turn.started", promptId="p", model="echo:"),
+        event(1, "prompt.accepted", promptId="p", turnId="t1", delivery="queue"),
+        event(2, "turn.started", promptId="p", model="echo:", engine="native"),
         event(3, "message.started", item=item("running")),
         event(6, "message.delta", first=4, itemId="m1", text="abc"),
         event(7, "message.completed", item=item("completed", "abc")),
-        event(8, "turn.ended", reason="end_turn"),
+        event(8, "turn.ended", reason="end_turn", usage={}),
     ]
 
 
@@ -82,7 +82,7 @@ def test_any_two_frames_that_change_places_are_noticed(place: int) -> None:
 
 
 BROKEN = {
-    "a second turn.ended": event(9, "turn.ended", reason="end_turn"),
+    "a second turn.ended": event(9, "turn.ended", reason="end_turn", usage={}),
     "an event after turn.ended": event(9, "usage.updated"),
     "a second end of an item": event(9, "message.completed", turn=None, item=item("completed")),
     "a delta after the end of its item": event(9, "message.delta", turn=None, itemId="m1", text="x"),

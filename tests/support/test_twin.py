@@ -27,6 +27,7 @@ def test_a_faithful_twin_passes(tmp_path: Path) -> None:
     talk(tmp_path, "none")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fault", twin.FAULTS)
 def test_a_broken_twin_is_caught(tmp_path: Path, fault: str) -> None:
     with pytest.raises(AssertionError):
@@ -38,4 +39,8 @@ def test_a_broken_twin_is_caught(tmp_path: Path, fault: str) -> None:
 
 def _leftovers(tmp_path: Path) -> set[int]:
     """Whatever the twin left behind, found by the home that the spawner gave it."""
-    return {pid for pid in processes.with_environment("HOME", str(tmp_path / "home")) if processes.alive(pid)}
+    return {
+        pid
+        for pid in processes.pids_with_variable("HOME", str(tmp_path / "home"))
+        if processes.is_running(pid)
+    }

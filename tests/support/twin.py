@@ -7,23 +7,23 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 
-Lines = Iterator[bytes]
+FrameLines = Iterator[bytes]
 
 
-def lose_an_event(lines: Lines) -> Lines:
+def lose_an_event(lines: FrameLines) -> FrameLines:
     for line in lines:
         if b'"turn.started"' not in line:
             yield line
 
 
-def double_an_event(lines: Lines) -> Lines:
+def double_an_event(lines: FrameLines) -> FrameLines:
     for line in lines:
         yield line
         if b'"turn.started"' in line:
             yield line
 
 
-def end_a_turn_twice(lines: Lines) -> Lines:
+def end_a_turn_twice(lines: FrameLines) -> FrameLines:
     for line in lines:
         yield line
         if b'"turn.ended"' in line:
@@ -32,17 +32,17 @@ def end_a_turn_twice(lines: Lines) -> Lines:
             yield json.dumps(event).encode() + b"\n"
 
 
-def alter_the_text(lines: Lines) -> Lines:
+def alter_the_text(lines: FrameLines) -> FrameLines:
     for line in lines:
         yield line.replace(b"hello", b"jello") if b'"message.delta"' in line else line
 
 
-def print_to_stdout(lines: Lines) -> Lines:
+def print_to_stdout(lines: FrameLines) -> FrameLines:
     yield b"debug: starting\n"
     yield from lines
 
 
-def answer_late(lines: Lines) -> Lines:
+def answer_late(lines: FrameLines) -> FrameLines:
     held: list[bytes] = []
     for line in lines:
         if b'"disposition"' in line:
@@ -53,20 +53,20 @@ def answer_late(lines: Lines) -> Lines:
                 yield from held
 
 
-def answer_twice(lines: Lines) -> Lines:
+def answer_twice(lines: FrameLines) -> FrameLines:
     for line in lines:
         yield line
         if b'"disposition"' in line:
             yield line
 
 
-def leave_a_child_behind(lines: Lines) -> Lines:
+def leave_a_child_behind(lines: FrameLines) -> FrameLines:
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     subprocess.Popen(["sleep", "30"], start_new_session=True, **quiet)  # type: ignore[call-overload]
     yield from lines
 
 
-FAULTS: dict[str, Callable[[Lines], Lines]] = {
+FAULTS: dict[str, Callable[[FrameLines], FrameLines]] = {
     fault.__name__: fault
     for fault in (
         lose_an_event,

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
-class Unfriendly(ThreadingHTTPServer):
+class RefusingServer(ThreadingHTTPServer):
     """`heard` is what came with each request: its address and its headers."""
 
     daemon_threads = True
@@ -25,7 +25,7 @@ class Unfriendly(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: Unfriendly
+    server: RefusingServer
 
     def do_GET(self) -> None:
         self._refuse()
@@ -52,8 +52,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def unfriendly() -> Iterator[Unfriendly]:
-    with Unfriendly() as server:
+def refusing_server() -> Iterator[RefusingServer]:
+    with RefusingServer() as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         try:

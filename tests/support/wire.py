@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from sidecar_protocol import errors
 from sidecar_protocol import messages as m
 from sidecar_protocol.catalog import METHODS, REQUESTS
+from sidecar_protocol.limits import MAX_DELTA_BYTES
+from sidecar_protocol.messages.details import OBJECTS
 
 Json = dict[str, Any]
 
-MAX_RUN_BYTES = 64 * 1024
-"""The most text that one frame of coalesced deltas may carry."""
+_COMMON_OF_ITEMS = {field.encode_name for field in msgspec.structs.fields(m.Item)} - {
+    name for own in m.ITEM_TYPES.values() for name in own
+}
 
 _CHAT_ERRORS = {-32001, -32002, -32003, -32004, -32008, -32009, -32011}
 """Errors that speak of a chat when a chat's method answers them, and so must name its session."""
 
 
-def complaints(message: Json, method: str | None) -> list[str]:
+def message_violations(message: Json, method: str | None) -> list[str]:
     """What is wrong with one message of the sidecar; `method` is what an answer answers, if known."""
     if message.get("jsonrpc") != "2.0":
         return [f"no jsonrpc 2.0: {_short(message)}"]
@@ -52,6 +56,8 @@ def _notification(message: Json) -> list[str]:
     wrong = _mismatch(message.get("params"), kind)
     if not wrong and kind is m.Event:
         wrong = _event(message["params"])
+    if not wrong and kind is m.Status:
+        wrong = _data(message["params"], m.STATUS_TYPES)
     return wrong
 
 
@@ -65,10 +71,25 @@ def _event(event: Json) -> list[str]:
     if first < event["seq"]:
         if not event["type"].endswith((".delta", ".output")):
             wrong.append(f"a run of something else than deltas: {_short(event)}")
-        elif len(event["data"]["text"].encode()) > MAX_RUN_BYTES:
+        elif len(event["data"]["text"].encode()) > MAX_DELTA_BYTES:
             wrong.append(f"a run of over 64 KiB: {_short(event)}")
-    if "item" in event["data"]:
-        wrong += _mismatch(event["data"]["item"], m.Item)
+    return wrong or _data(event, m.EVENT_TYPES)
+
+
+def _data(told: Json, rows: Mapping[str, m.EventRow]) -> list[str]:
+    """What the table does not say of the data of an event or a status: apps read what it says, and no more."""
+    row = rows[told["type"]]
+    wrong = _mismatch(told["data"], row.data)
+    fields = {field.encode_name for field in msgspec.structs.fields(row.data)}
+    wrong += [f"{told['type']}: the table has no member {name}" for name in told["data"].keys() - fields]
+    item = told["data"].get("item")
+    if row.item and item:
+        own = _COMMON_OF_ITEMS | set(m.ITEM_TYPES[row.item])
+        wrong += [f"{told['type']}: an item of type {item['type']}"] * (item["type"] != row.item)
+        wrong += [f"{told['type']}: a {row.item} has no member {name}" for name in item.keys() - own]
+        for name, kind in OBJECTS.items():
+            if name[0] == "Item" and name[1] in item:
+                wrong += _mismatch(item[name[1]], kind)
     return wrong
 
 

@@ -94,11 +94,11 @@ class Answer:
     lets the app do it in the background.
     """
 
-    def __init__(self, desk: Desk, delivery: Delivery, feed: Feed) -> None:
+    def __init__(self, environment: Desk, delivery: Delivery, feed: Feed) -> None:
         self.prompt_id = delivery.prompt_id
         self.turn_id: str | None = None
         self.ended: Event | None = None
-        self._desk = desk
+        self._environment = environment
         self._delivery = delivery
         self._feed = feed
         self._subscription: Subscription | None = None
@@ -138,7 +138,7 @@ class Answer:
         with anyio.move_on_after(WITHDRAW_SECONDS, shield=True) as bound:
             await self._delivery.withdraw()
         if bound.cancelled_caught:
-            self._desk.abandon(self._delivery)
+            self._environment.abandon(self._delivery)
 
     async def cancel(self) -> None:
         """Cancel the turn and stay: the iteration goes on to its `turn.ended`."""
@@ -167,7 +167,7 @@ class Answer:
 
     def _send(self) -> Subscription:
         self._subscription = self._feed.subscribe()
-        self._desk.dispatch(self._delivery)
+        self._environment.dispatch(self._delivery)
         return self._subscription
 
     async def _accepted(self, events: Subscription) -> Subscription:
@@ -201,4 +201,4 @@ class Answer:
 
     def __del__(self) -> None:
         if self._subscription is not None and not self._closed:
-            self._desk.abandon(self._delivery)
+            self._environment.abandon(self._delivery)

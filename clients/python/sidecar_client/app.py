@@ -18,8 +18,9 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 from sidecar_protocol import messages as m
-from sidecar_protocol.catalog import METHODS, VERSIONS
+from sidecar_protocol.catalog import METHODS
 from sidecar_protocol.jsonrpc import Notification
+from sidecar_protocol.limits import VERSIONS
 from sidecar_protocol.messages.base import Cursor, Key
 
 from .answer import WITHDRAW_SECONDS, Delivery
@@ -118,7 +119,7 @@ class Sidecar:
         handlers = handlers or Handlers()
         hello = m.InitializeParams(
             protocol="sidecar",
-            versions=VERSIONS,
+            versions=[*VERSIONS],
             client=who,
             process_id=os.getpid(),
             capabilities=handlers.capabilities,

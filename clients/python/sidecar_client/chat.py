@@ -147,9 +147,14 @@ class Chat:
         return result.config
 
     async def export(
-        self, format: Literal["jsonl", "markdown"] = "jsonl", path: str | None = None
+        self,
+        format: Literal["jsonl", "markdown"] = "jsonl",
+        path: str | None = None,
+        *,
+        overwrite: bool = False,
     ) -> m.ChatExportResult:
-        params = m.ChatExportParams(session_id=self.session_id, format=format, path=path)
+        """The chat as text, inline or in a file; `overwrite` replaces one that is there."""
+        params = m.ChatExportParams(session_id=self.session_id, format=format, path=path, overwrite=overwrite)
         return await self._link.ask("chat/export", params, m.ChatExportResult)
 
     async def queue(self) -> m.Queue:

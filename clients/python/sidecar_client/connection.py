@@ -13,8 +13,9 @@ import msgspec
 from anyio.abc import TaskGroup
 from sidecar_protocol import messages as m
 from sidecar_protocol.errors import CODES, RpcError
-from sidecar_protocol.framing import MAX_FRAME_BYTES, Deframer, Oversized, encode
+from sidecar_protocol.framing import Deframer, Oversized, encode
 from sidecar_protocol.jsonrpc import Notification
+from sidecar_protocol.limits import MAX_FRAME_BYTES
 from sidecar_protocol.peer import Peer, Serve
 
 from .errors import SidecarDied

@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sidecar_protocol.catalog import METHODS, NOTIFICATIONS, REQUESTS, VERSIONS, Method, Question
+from sidecar_protocol.catalog import METHODS, NOTIFICATIONS, REQUESTS, Method, Question
 from sidecar_protocol.errors import CODES
+from sidecar_protocol.limits import VERSIONS
 from sidecar_protocol.messages import EVENT_TYPES
 from sidecar_protocol.messages.base import Json
 
 from .examples import Example, examples
+from .order import Order, order_of
 from .schemas import Member, members, schema_of, schemas
 from .vocabulary import MEANINGS, errors_of
 
@@ -50,7 +52,7 @@ def document(found: Mapping[str, Example]) -> Json:
             for notice in NOTIFICATIONS.values()
         ],
         "x-errors": [{"name": name, "code": code, "message": MEANINGS[name]} for name, code in CODES.items()],
-        "x-event-types": dict(EVENT_TYPES),
+        "x-event-types": {name: row.meaning for name, row in EVENT_TYPES.items()},
     }
 
 
@@ -64,6 +66,8 @@ def _method(method: Method, example: Example | None) -> Json:
         "result": {"name": "result", "schema": schema_of(method.result)},
         "errors": [{"$ref": f"#/components/errors/{name}"} for name in errors_of(method)],
     }
+    if order_of(method) != Order():
+        document["x-order"] = {"events": list(order_of(method).events), "promise": order_of(method).promise}
     if example:
         document["examples"] = [_pairing(method, example)]
     return document

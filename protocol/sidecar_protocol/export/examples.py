@@ -26,6 +26,20 @@ class Example(msgspec.Struct, frozen=True):
     result: Json
 
 
+WRITTEN = {
+    "models/fetch": Example(
+        {"name": "smollm2"},
+        {
+            "model": "local:smollm2",
+            "path": "/home/ada/.local/share/sidecar/models/smollm2.gguf",
+            "bytes": 98_362_432,
+            "fetched": True,
+        },
+    ),
+}
+"""Of methods whose result needs a download of many megabytes, which no transcript replays."""
+
+
 @cache
 def examples() -> dict[str, Example]:
     """The kept examples by name."""
@@ -35,8 +49,10 @@ def examples() -> dict[str, Example]:
 
 
 def from_transcripts(folder: Path) -> dict[str, Example]:
-    """The first answered request of each name, the transcripts read in the order of their names."""
-    found: dict[str, Example] = {}
+    """The first answered request of each name, the transcripts read in the order of their names; and those that no
+    transcript has.
+    """
+    found: dict[str, Example] = dict(WRITTEN)
     for path in sorted(folder.glob("*.jsonl")):
         for method, example in _exchanges(path):
             found.setdefault(method, example)

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
+import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from sidecar_protocol.catalog import METHODS, NOTIFICATIONS, REQUESTS, Method, Notice, Question
 from sidecar_protocol.errors import CODES
-from sidecar_protocol.messages import EVENT_TYPES
+from sidecar_protocol.messages import EVENT_TYPES, ITEM_TYPES, STATUS_TYPES
 from sidecar_protocol.messages.base import Json, Wire
+from sidecar_protocol.messages.event_types import EventRow
 
 from .examples import Example
-from .schemas import REF, Member, members, schemas
+from .order import order_in_words
+from .schemas import REF, Member, members, struct_schemas
 from .vocabulary import MEANINGS, errors_of
 
 TEMPLATE = Path(__file__).with_name("reference.md")
 
 _WIDTH = 100
-"""A value of an example that fits this many columns stays on one line."""
+"""Columns of a line of prose, and of a value of an example that stays on one line."""
 
 _LONG = 2000
 """A list of an example that is longer than this as JSON, some forty lines, is cut."""
@@ -45,7 +49,15 @@ def page(found: Mapping[str, Example]) -> str:
         "offers": _offers(),
         "requests": "\n\n".join(_question(question, found.get(name)) for name, question in REQUESTS.items()),
         "notifications": "\n\n".join(_notification(notice) for notice in NOTIFICATIONS.values()),
-        "events": _table(("type", "data"), ((f"`{name}`", says) for name, says in EVENT_TYPES.items())),
+        "events": _table(
+            ("type", "what happened"),
+            ((f"[`{name}`](#{_anchor(name)})", row.meaning) for name, row in EVENT_TYPES.items()),
+        ),
+        "event members": "\n\n".join(_happening(name, row) for name, row in EVENT_TYPES.items()),
+        "status members": "\n\n".join(
+            _happening(f"status {name}", row) for name, row in STATUS_TYPES.items()
+        ),
+        "items": _items(),
         "types": "\n\n".join(_type(name) for name in _shared_types()),
     }
     text = TEMPLATE.read_text("utf-8")
@@ -69,6 +81,13 @@ def pretty(value: Any, indent: int = 0) -> str:
     return f"{opening}\n{inner}" + f",\n{inner}".join(lines) + f"\n{outer}{closing}"
 
 
+def _wrap(prose: str) -> str:
+    """A paragraph in short lines. What is written as code stays on one line, or it could not be searched for."""
+    whole = re.sub(r"`[^`]*`", lambda code: code[0].replace(" ", "\0"), prose)
+    lines = textwrap.wrap(whole, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines).replace("\0", " ")
+
+
 def _errors() -> str:
     rows = ((str(code), f"`{name}`", MEANINGS[name]) for name, code in CODES.items())
     return _table(("code", "name", "meaning"), rows)
@@ -88,18 +107,19 @@ def _offers() -> str:
 
 
 def _method(method: Method, example: Example | None) -> str:
-    lines = [f"### `{method.name}`", "", method.summary]
+    lines = [f"### `{method.name}`", "", _wrap(method.summary)]
     if method.early:
         lines += ["", "Allowed before `initialize`."]
     lines += ["", *_params(method.params), "", *_result(method.result)]
-    lines += ["", "Errors: " + ", ".join(f"`{name}`" for name in errors_of(method)) + "."]
+    lines += ["", _wrap(order_in_words(method))]
+    lines += ["", _wrap("Errors: " + ", ".join(f"`{name}`" for name in errors_of(method)) + ".")]
     if example:
         lines += ["", *_exchange(method.name, example)]
     return "\n".join(lines)
 
 
 def _question(question: Question, example: Example | None) -> str:
-    lines = [f"### `{question.name}`", "", question.summary, "", _OFFERS[question.offered_by]]
+    lines = [f"### `{question.name}`", "", _wrap(question.summary), "", _OFFERS[question.offered_by]]
     lines += ["", *_params(question.params), "", *_result(question.result)]
     if example:
         lines += ["", *_exchange(question.name, example)]
@@ -108,18 +128,18 @@ def _question(question: Question, example: Example | None) -> str:
 
 def _params(params: type[Wire]) -> list[str]:
     rows = members(params.__name__)
-    return ["Parameters" + _note(params), "", _members(rows)] if rows else ["No parameters."]
+    return [_wrap("Parameters" + _note(params)), "", _members(rows)] if rows else ["No parameters."]
 
 
 def _note(struct: type) -> str:
-    description = schemas()[struct.__name__].get("description", "")
+    description = struct_schemas()[struct.__name__].get("description", "")
     return f". {description}" if description else "."
 
 
 def _result(result: type) -> list[str]:
     if not issubclass(result, Wire):
         return ["Result: a JSON object, which the example cuts short."]
-    return ["Result" + _note(result), "", _members(members(result.__name__))]
+    return [_wrap("Result" + _note(result)), "", _members(members(result.__name__))]
 
 
 def _exchange(name: str, example: Example) -> list[str]:
@@ -142,9 +162,26 @@ def _is_long(value: Any) -> bool:
 
 def _notification(notice: Notice) -> str:
     sender = "either side" if notice.sender == "both" else f"the {notice.sender}"
-    sent = f"Sent by {sender}. {notice.summary}"
+    sent = _wrap(f"Sent by {sender}. {notice.summary}")
     rows = members(notice.params.__name__)
     return f"### `{notice.name}`\n\n{sent}\n\n" + (_members(rows) if rows else "No parameters.")
+
+
+def _happening(name: str, row: EventRow) -> str:
+    """An event or a status with the members of its data."""
+    rows = members(row.data.__name__)
+    described = struct_schemas()[row.data.__name__].get("description", "")
+    note = f" {described}" if described and rows else ""
+    of_type = f" `item` is of type `{row.item}`." if row.item else ""
+    lines = [f"#### `{name}`", "", _wrap(row.meaning + note + of_type), ""]
+    return "\n".join([*lines, _members(rows) if rows else "No members."])
+
+
+def _items() -> str:
+    rows = (
+        (f"`{type}`", ", ".join(f"`{name}`" for name in own) or "none") for type, own in ITEM_TYPES.items()
+    )
+    return _table(("item type", "members of its own"), rows)
 
 
 def _shared_types() -> list[str]:
@@ -154,12 +191,13 @@ def _shared_types() -> list[str]:
     shown |= {question.params.__name__ for question in REQUESTS.values()}
     shown |= {question.result.__name__ for question in REQUESTS.values()}
     shown |= {notice.params.__name__ for notice in NOTIFICATIONS.values()} - {"Event"}
-    return [name for name in schemas() if name not in shown]
+    shown |= {row.data.__name__ for row in [*EVENT_TYPES.values(), *STATUS_TYPES.values()]}
+    return [name for name in struct_schemas() if name not in shown]
 
 
 def _type(name: str) -> str:
-    description = schemas()[name].get("description", "")
-    return f"### {name}\n\n" + (f"{description}\n\n" if description else "") + _members(members(name))
+    description = struct_schemas()[name].get("description", "")
+    return f"### {name}\n\n" + (f"{_wrap(description)}\n\n" if description else "") + _members(members(name))
 
 
 def _members(rows: list[Member]) -> str:

@@ -16,12 +16,19 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import NODEFAULT
 
 from sidecar_protocol.catalog import METHODS, NOTIFICATIONS, REQUESTS
-from sidecar_protocol.messages import ErrorObject
+from sidecar_protocol.messages import EVENT_TYPES, STATUS_TYPES, ErrorObject
 from sidecar_protocol.messages.base import Json, Wire
+from sidecar_protocol.messages.details import OBJECTS
+
+from .unions import with_unions
 
 REF = "#/components/schemas/"
+
+
+_JSON_TYPES = {str: "string", int: "integer", bool: "boolean"}
 
 
 class Member(NamedTuple):
@@ -35,29 +42,73 @@ class Member(NamedTuple):
 
 @cache
 def schemas() -> dict[str, Json]:
-    """Every type by name, in alphabetical order."""
+    """Every type by name, in alphabetical order; items, events and statuses as unions of their types."""
+    return dict(sorted(with_unions(struct_schemas()).items()))
+
+
+@cache
+def struct_schemas() -> dict[str, Json]:
+    """Every struct by name: an item or an event of any type is one struct."""
     roots: set[type] = {ErrorObject}
     roots.update(method.params for method in METHODS.values())
     roots.update(method.result for method in METHODS.values() if issubclass(method.result, Wire))
     roots.update(question.params for question in REQUESTS.values())
     roots.update(question.result for question in REQUESTS.values())
     roots.update(notice.params for notice in NOTIFICATIONS.values())
-    ordered = sorted(roots, key=lambda root: root.__name__)
-    _, components = msgspec.json.schema_components(ordered, ref_template=REF + "{name}")
+    roots.update(row.data for row in [*EVENT_TYPES.values(), *STATUS_TYPES.values()])
+    ordered: list[Any] = sorted(roots, key=lambda root: root.__name__)
+    objects, components = msgspec.json.schema_components(
+        [*OBJECTS.values(), *ordered], ref_template=REF + "{name}"
+    )
+    for (struct_name, member), schema in zip(OBJECTS, objects, strict=False):
+        absent = {"anyOf": [schema, {"type": "null"}], "default": None}
+        optional = member not in components[struct_name].get("required", ())
+        components[struct_name]["properties"][member] = absent if optional else schema
     for struct in _structs(Wire):
         if struct.__name__ in components:
             _describe(struct, components[struct.__name__])
-    return dict(sorted(components.items()))
+            _require_what_is_always_sent(struct, components[struct.__name__])
+            _put_required_first(components[struct.__name__])
+    _type_enums(components)
+    return components
 
 
 def members(name: str) -> list[Member]:
-    """The members of the type called `name`, in the order in which they are declared."""
-    schema = schemas()[name]
+    """The members of the type called `name`, the required ones first."""
+    schema = struct_schemas().get(name) or schemas()[name]
     required = set(schema.get("required", ()))
     return [
         Member(wire, _without_description(member), wire in required, member.get("description", ""))
         for wire, member in schema.get("properties", {}).items()
     ]
+
+
+def _require_what_is_always_sent(struct: type[Wire], schema: Json) -> None:
+    known = (NODEFAULT, list, dict)
+    sent = [
+        field.encode_name for field in msgspec.structs.fields(struct) if field.default_factory not in known
+    ]
+    schema["required"] = [*schema.get("required", []), *sent]
+
+
+def _put_required_first(schema: Json) -> None:
+    """Generators write parameters in this order, and many languages want optional ones last."""
+    required = schema.get("required", ())
+    properties = schema.get("properties", {})
+    schema["properties"] = dict(sorted(properties.items(), key=lambda member: member[0] not in required))
+
+
+def _type_enums(schema: Any) -> None:
+    """Say of every enum what its values are: generators that find no `type` make it `any`."""
+    if isinstance(schema, list):
+        for part in schema:
+            _type_enums(part)
+    elif isinstance(schema, dict):
+        values = schema.get("enum")
+        if isinstance(values, list) and "type" not in schema:
+            (schema["type"],) = {_JSON_TYPES[type(value)] for value in values}
+        for part in schema.values():
+            _type_enums(part)
 
 
 def schema_of(struct: type) -> Json:

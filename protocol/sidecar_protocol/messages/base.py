@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 Json = dict[str, Any]
+
+Value = TypeVar("Value", bool, int, str, list[Any], dict[str, Any])
+
+
+def always(value: Value) -> Value:
+    """The default of a member that is sent even when it has it: readers need no defaults of their own."""
+    # msgspec leaves out values that equal a default, and empty ones of the factories `list` and `dict`, but no others.
+    default: Value = msgspec.field(default_factory=lambda: type(value)(value))
+    return default
 
 
 class Wire(msgspec.Struct, rename="camel", omit_defaults=True, frozen=True, kw_only=True):
@@ -23,9 +32,9 @@ class Key(Params, kw_only=True, frozen=True):
     chat_id: str | None = None
     """The app's own name for the chat: 1 to 512 bytes of UTF-8 after NFC."""
     project_path: str | None = None
-    """The project's folder. Beside a `chatId` it is the workspace; alone it is the chat's key."""
+    """The project's folder. With a `chatId` it is the workspace; alone it is the chat's key."""
     namespace: str | None = None
-    """Keeps apart the chats of several apps or users that share a database; `default` when absent."""
+    """Separates the chats of several apps or users that share a database; `default` when absent."""
     session_id: str | None = None
     """The session id, alone, in place of the other three."""
 
@@ -35,16 +44,16 @@ class Empty(Params, kw_only=True, frozen=True):
 
 
 class Cursor(Wire, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """A place in a chat's journal. The epoch changes only when a deleted chat is created again."""
+    """A position in the events of a chat. The epoch changes only when a deleted chat is created again."""
 
     epoch: str
-    """The `epoch` of the chat, as `chat/open` and every event tell it."""
+    """The `epoch` of the chat, as in `chat/open` and every event."""
     seq: int
-    """The last event that the client has; 0 stands before the first."""
+    """The seq of the last event that the client has; 0 is before the first."""
 
 
 class ChatRef(Wire, kw_only=True, frozen=True):
-    """Which chat a result speaks of."""
+    """The chat of a result."""
 
     session_id: str
     """The chat's session id."""

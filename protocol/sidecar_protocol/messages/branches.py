@@ -12,13 +12,13 @@ __all__ = ["ChatForkParams", "ChatRewindParams", "ChatRewindResult"]
 
 
 class ChatForkParams(Key, kw_only=True, frozen=True):
-    """The new chat has the turns up to the point as finished ones, in an epoch of its own, with the open files and
-    the ledger of that point."""
+    """The new chat has the turns up to that turn as finished ones, in its own epoch, with the open files and
+    the recorded changes of that turn."""
 
     new_chat_id: str
-    """The id of the new chat, in the same namespace; one that is there answers -32003."""
+    """The id of the new chat, in the same namespace; an existing chat gets -32003."""
     at: TurnRef | None = None
-    """The last turn that comes along; the last ended one when absent."""
+    """The last turn to copy; the last ended one when absent."""
 
 
 class ChatRewindParams(Key, kw_only=True, frozen=True):
@@ -27,21 +27,21 @@ class ChatRewindParams(Key, kw_only=True, frozen=True):
     before: TurnRef | None = None
     """Hide this turn and all that follow it."""
     to: TurnRef | None = None
-    """Make this turn the newest visible one; a hidden one comes back with those before it."""
+    """Make this turn the newest visible one; a hidden turn is shown again with those before it."""
     files: Literal["keep", "restore"] = "keep"
-    """Leave the files as they are, or make them as the visible turns left them: all of them, or none. A file that was
-    changed from outside is a conflict, and -32010."""
+    """Keep the files, or restore them to their state after the visible turns: all of them, or none. A file that
+    another program changed is a conflict, and -32010."""
     dry_run: bool = False
-    """Only say what would be done."""
+    """Only report what would be done."""
 
 
 class ChatRewindResult(ChatRef, kw_only=True, frozen=True):
     head: str | None
-    """The newest visible turn; null when none is left."""
+    """The newest visible turn; null when there is none."""
     hidden: list[str]
-    """Turns that left the view."""
+    """Turns that were hidden."""
     shown: list[str]
-    """Turns that came back into it."""
+    """Turns that were shown again."""
     file_changes: list[FileRestore]
     """What happened to each file, or would; empty with `files: "keep"`."""
     seq: int | None = None

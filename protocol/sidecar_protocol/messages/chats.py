@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from .base import ChatRef, Cursor, Json, Key, Params, Wire
+from .base import ChatRef, Cursor, Json, Key, Params, Wire, always
 from .content import ContentBlock, Turn, Usage
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "Salvage",
     "SearchHit",
     "Tail",
+    "TextMatch",
     "TurnRef",
 ]
 
@@ -53,12 +54,12 @@ class TurnRef(Params, kw_only=True, frozen=True):
 
 
 class Tail(Params, kw_only=True, frozen=True):
-    """How many of the newest turns a result carries."""
+    """How many of the newest turns a result contains."""
 
     turns: int = 30
-    """At most so many turns."""
+    """Maximum number of turns."""
     max_bytes: int = 1024 * 1024
-    """At most so many bytes of turns; the newest turn always comes."""
+    """Maximum bytes of turns; the newest turn is always included."""
 
 
 class ChatOpenParams(Key, kw_only=True, frozen=True):
@@ -68,7 +69,7 @@ class ChatOpenParams(Key, kw_only=True, frozen=True):
     """Replay what came after this cursor, or everything (`start`), or nothing but the newest turns
     (`tail`)."""
     tail: Tail = Tail()
-    """How many of the newest turns the result carries."""
+    """How many of the newest turns the result contains."""
     config: Json | None = None
     """Keys to set in the chat's configuration, as `chat/configure` does."""
 
@@ -81,7 +82,7 @@ class KeyInfo(Wire, kw_only=True, frozen=True):
 
 
 class Owner(Wire, kw_only=True, frozen=True):
-    """The process that may write to a chat now."""
+    """The process that may write to the chat now."""
 
     pid: int
     """The process id of the sidecar that writes."""
@@ -93,13 +94,13 @@ class Replay(Wire, kw_only=True, frozen=True):
     """What follows the result: stored events `from` to `to`, a snapshot in the result, or nothing."""
 
     kind: Literal["events", "snapshot", "none"]
-    """`events`: they follow as notifications. `snapshot`: the turns of the result stand for them."""
+    """`events`: they follow as notifications. `snapshot`: the turns of the result replace them."""
     from_: int | None = msgspec.field(default=None, name="from")
     """The seq of the first event that follows."""
     to: int | None = None
     """The seq of the last event that follows; live events come after it."""
     reason: str | None = None
-    """Why a snapshot came instead of events, such as an unknown epoch."""
+    """Why the result has a snapshot instead of events, such as an unknown epoch."""
 
 
 class QueuedPrompt(Wire, kw_only=True, frozen=True):
@@ -112,9 +113,9 @@ class QueuedPrompt(Wire, kw_only=True, frozen=True):
     delivery: str
     """How it was sent: queue, steer or interrupt."""
     position: int
-    """Its place in the queue, from 1."""
+    """Its position in the queue, from 1."""
     revision: int
-    """Grows with each edit; guards `prompt/edit` and `prompt/remove`."""
+    """Grows with each edit; `prompt/edit` and `prompt/remove` check it."""
 
 
 class Queue(Wire, kw_only=True, frozen=True):
@@ -125,7 +126,7 @@ class Queue(Wire, kw_only=True, frozen=True):
 
 
 class Salvage(Wire, kw_only=True, frozen=True):
-    """What was saved of the chat when its database was found damaged and was made anew."""
+    """What was saved of the chat when its damaged database was repaired."""
 
     at: int
     """Milliseconds since 1970, when that was."""
@@ -134,13 +135,13 @@ class Salvage(Wire, kw_only=True, frozen=True):
     lost: int
     """How many were not."""
     gaps: list[list[int]]
-    """The first and last seqs of what was lost, at most a hundred; `notice` events stand in their place."""
+    """The first and last seqs of what was lost, at most a hundred ranges; `notice` events replace them."""
     damaged: str
     """The damaged database, which is kept."""
 
 
 class Recovered(Wire, kw_only=True, frozen=True):
-    """What crash closure ended when the chat was opened, and what was saved of it from a damaged database."""
+    """What was ended after a crash when the chat was opened, and what was saved of it from a damaged database."""
 
     turns: list[str]
     """The ids of the turns that were ended as interrupted."""
@@ -151,12 +152,12 @@ class Recovered(Wire, kw_only=True, frozen=True):
 
 
 class OpenFile(Wire, kw_only=True, frozen=True):
-    """A file that is part of the chat's window."""
+    """An open file: part of the chat's context."""
 
     path: str
     """The file's real path, absolute."""
     pinned: bool
-    """Whether it stays when newer files push others out."""
+    """Whether it stays open when newer files replace others."""
     last_viewed_at: int
     """Milliseconds since 1970, when it was last opened or touched by a tool."""
     added_at: int
@@ -164,11 +165,11 @@ class OpenFile(Wire, kw_only=True, frozen=True):
     opened_by: str
     """Who opened it: `user`, the name of a tool, or a rule."""
     state: Literal["ok", "missing", "binary", "too_large", "unreadable"]
-    """How it is on disk; only an `ok` one is shown to the model."""
+    """Its state on disk; only an `ok` file is sent to the model."""
 
 
 class PendingRequest(Wire, kw_only=True, frozen=True):
-    """A question that waits for a person."""
+    """A request that waits for the user."""
 
     kind: Literal["permission", "input"]
     """Which of the two."""
@@ -193,33 +194,36 @@ class ChatOpenResult(ChatRef, kw_only=True, frozen=True):
     last_seq: int
     """The seq of the newest event, what recovery added included."""
     as_of: Cursor
-    """The cursor that `turns`, `state` and `queue` stand for."""
+    """The cursor at which `turns`, `state` and `queue` were read."""
     replay: Replay
     """Which events follow this result."""
     turns: list[Turn]
     """The newest turns, oldest first; a running one has its partial items."""
     state: ChatStateName
-    """What the chat does now."""
+    """The current state of the chat."""
     queue: Queue
-    """The prompts that wait."""
+    """The waiting prompts."""
     pending: list[PendingRequest]
-    """Permissions and inputs that wait for an answer, oldest first."""
+    """Permission and input requests without an answer, oldest first."""
     usage: Usage
     """Tokens of the whole chat."""
     config: Json
-    """The configuration in force for the chat."""
+    """The effective configuration of the chat."""
     open_files: list[OpenFile]
-    """Files that are part of the chat's window: pinned first, then the most recent."""
+    """The open files of the chat: pinned first, then the most recent."""
     title: str | None = None
     """The chat's title, given or automatic."""
     project_path: str | None = None
     """The project that the chat works in."""
+    project_problem: Literal["missing", "not_a_folder"] | None = None
+    """Why the project cannot be worked in: the chat goes on without tools for files, rules and open files until there
+    is a folder at `projectPath`."""
     before: str | None = None
     """The cursor for `chat/history` to the turns before `turns`; absent when there are none."""
     owner: Owner | None = None
     """Who writes, when it is another process."""
     recovered: Recovered | None = None
-    """What the end of a crashed process left open, and is now ended; and what damage has cost."""
+    """What a crash left unfinished and is now ended, and what was lost by damage."""
 
 
 class ChatCloseResult(ChatRef, kw_only=True, frozen=True):
@@ -232,10 +236,10 @@ class ChatChanged(ChatRef, kw_only=True, frozen=True):
 
     title: str | None = None
     """The title as it is now."""
-    archived: bool = False
-    """Whether the chat is out of the usual list."""
+    archived: bool = always(False)
+    """Whether the chat is archived, and not in the default list."""
     seq: int | None = None
-    """The seq of the event that tells of the change."""
+    """The seq of the event of the change."""
 
 
 class ChatDeleteResult(Wire, kw_only=True, frozen=True):
@@ -254,7 +258,7 @@ class ChatRenameParams(Key, kw_only=True, frozen=True):
 
 class ChatArchiveParams(Key, kw_only=True, frozen=True):
     archived: bool = True
-    """False puts the chat back."""
+    """False restores the chat."""
 
 
 class ChatListParams(Params, kw_only=True, frozen=True):
@@ -265,16 +269,16 @@ class ChatListParams(Params, kw_only=True, frozen=True):
     archived: bool | None = None
     """Only archived chats, or only those that are not; both when absent."""
     query: str | None = None
-    """Only chats whose title, preview or key holds this text."""
+    """Only chats whose title, preview or key contains this text."""
     cursor: str | None = None
     """The `nextCursor` of the page before."""
     limit: int = 50
-    """At most so many items."""
+    """Maximum number of items."""
 
 
 class ChatSummary(ChatRef, kw_only=True, frozen=True):
     namespace: str
-    """The namespace that the chat lives in."""
+    """The namespace of the chat."""
     title: str | None
     """The chat's title, given or automatic."""
     project_path: str | None
@@ -282,7 +286,7 @@ class ChatSummary(ChatRef, kw_only=True, frozen=True):
     model: str | None
     """The model of its configuration."""
     state: ChatStateName
-    """What the chat does now."""
+    """The current state of the chat."""
     created_at: int
     """Milliseconds since 1970."""
     last_activity: int
@@ -292,7 +296,7 @@ class ChatSummary(ChatRef, kw_only=True, frozen=True):
     preview: str | None
     """The beginning of the newest message."""
     archived: bool
-    """Whether the chat is out of the usual list."""
+    """Whether the chat is archived, and not in the default list."""
     meta: Any = None
     """The app's own data, as `chat/configure` set it."""
 
@@ -306,7 +310,12 @@ class ChatListResult(Wire, kw_only=True, frozen=True):
 
 class ChatSearchParams(Params, kw_only=True, frozen=True):
     query: str
-    """The words to find; no syntax, every word must occur."""
+    """The words to find; every one must occur.
+
+    A word is found by its beginning (from two letters on), as a part of an identifier (`name` in `getUserName`), and
+    in Chinese, Japanese, Korean and Thai anywhere. Case, accents and width do not matter. `"a phrase"` is
+    found as it is; there is no other syntax. What begins no word is searched inside words.
+    """
     namespace: str | None = None
     """Only chats of this namespace; all when absent."""
     project_path: str | None = None
@@ -316,16 +325,29 @@ class ChatSearchParams(Params, kw_only=True, frozen=True):
     cursor: str | None = None
     """The `nextCursor` of the page before."""
     limit: int = 20
-    """At most so many hits."""
+    """Maximum number of hits."""
+
+
+class TextMatch(Wire, kw_only=True, frozen=True):
+    """A range of a text in Unicode code points, not in UTF-16 units or bytes."""
+
+    start: int
+    """Its first code point, from 0."""
+    end: int
+    """The code point after its last one."""
 
 
 class SearchHit(ChatSummary, kw_only=True, frozen=True):
     turn_id: str
     """The turn of the hit, for `chat/history` with `around`."""
     item_id: str
-    """The item that holds the words."""
+    """The item that contains the words."""
     snippet: str
-    """The words with their surroundings."""
+    """The words with the text around them; `…` where text is left out."""
+    matches: list[TextMatch]
+    """Where the words are in `snippet`, in order."""
+    snippet_start: int
+    """Where the text of `snippet`, without a leading `…`, begins in the message, in code points."""
 
 
 class ChatSearchResult(Wire, kw_only=True, frozen=True):
@@ -341,11 +363,11 @@ class ChatHistoryParams(Key, kw_only=True, frozen=True):
     after: str | None = None
     """Turns after this cursor, of an earlier result."""
     around: TurnRef | None = None
-    """Turns around this one."""
+    """Turns around this one. Around a hidden turn they are those of its branch, also with the cursors of the result."""
     limit: int = 30
-    """At most so many turns."""
+    """Maximum number of turns."""
     max_bytes: int = 1024 * 1024
-    """At most so many bytes of turns; one turn always comes."""
+    """Maximum bytes of turns; one turn is always included."""
 
 
 class ChatHistoryResult(ChatRef, kw_only=True, frozen=True):
@@ -356,14 +378,17 @@ class ChatHistoryResult(ChatRef, kw_only=True, frozen=True):
     after: str | None
     """The cursor to newer turns; null when there are none."""
     as_of: Cursor
-    """The place in the journal that the page was read at."""
+    """The cursor at which the page was read."""
 
 
 class ChatExportParams(Key, kw_only=True, frozen=True):
     format: Literal["jsonl", "markdown"] = "jsonl"
     """`jsonl` imports as it was; `markdown` is for reading."""
     path: str | None = None
-    """The file to write; without it the text comes inline."""
+    """The file to write, an absolute path; without it the text is in the result. A link is never followed, and
+    Sidecar's own data folder is always refused."""
+    overwrite: bool = False
+    """Replace an existing regular file, instead of answering -32003. Ignored without `path`."""
 
 
 class ChatExportResult(ChatRef, kw_only=True, frozen=True):
@@ -378,10 +403,16 @@ class ChatExportResult(ChatRef, kw_only=True, frozen=True):
 
 
 class ChatImportParams(Key, kw_only=True, frozen=True):
+    """Refused by -32602 with `line` and `reason` (not_understood, nesting, too_long, too_many, duplicate, version), and
+    nothing is imported then: over 1 GiB, 2,000,000 lines, 1,000,000 turns, 10,000 items in a turn, 100,000 blobs or
+    patches, 16 MiB in a line (48 MiB for a blob), 4 MiB in a text, 100 levels of nesting, an id that is there twice."""
+
     path: str | None = None
-    """The file to read."""
+    """The file to read, an absolute path. Only a regular file, and none of the sidecar's own database."""
     data: str | None = None
     """The text itself, in place of `path`."""
+    format: str = "jsonl"
+    """As in `chat/export`. Only `jsonl` can be imported: an export, or plain turns."""
     append: bool = False
     """Add to a chat that has turns, instead of answering -32003."""
 
@@ -390,20 +421,25 @@ class ChatImportResult(ChatRef, kw_only=True, frozen=True):
     turns: int
     """How many turns were added."""
     items: int
-    """How many items they hold."""
+    """How many items they have."""
     epoch: str
     """The chat's epoch."""
     last_seq: int
     """The seq of the newest event."""
+    ignored: list[str]
+    """Names of what the import ignored: keys of its `config` other than `gates`, `budgets`,
+    `compaction` and the `model` of a provider that is configured here; `openFiles` and `patches` when some of them lead
+    out of the project or to protected files."""
 
 
 class ChatConfigureParams(Key, kw_only=True, frozen=True):
     set: Json
-    """Keys and their new values; null clears one."""
+    """Keys and their new values; null clears one. In `mcpServers`, the values of `env` and `headers` and the query of
+    `url` are secrets: they are shown as `(set)`, and one that is sent back as `(set)` keeps its value."""
 
 
 class ChatConfigureResult(ChatRef, kw_only=True, frozen=True):
     config: Json
-    """The configuration as it is now in force."""
+    """The effective configuration after the change."""
     seq: int
     """The seq of `config.updated`."""

@@ -22,7 +22,9 @@ __all__ = [
 ]
 
 
-class ClientInfo(Params, kw_only=True, frozen=True):
+class ClientInfo(Wire, kw_only=True, frozen=True):
+    """Who the client is. Members that the sidecar does not know are ignored, as apps describe themselves further."""
+
     name: str
     """The app's name; other processes see it as the owner of a chat."""
     version: str = ""
@@ -30,7 +32,7 @@ class ClientInfo(Params, kw_only=True, frozen=True):
 
 
 class ClientCapabilities(Params, kw_only=True, frozen=True):
-    """What the client can answer when the sidecar asks."""
+    """Requests of the sidecar that the client can answer."""
 
     permissions: bool = False
     """Answers `permission/request`."""
@@ -46,13 +48,13 @@ class OfferedTool(Params, kw_only=True, frozen=True):
     name: str
     """The name that the model calls."""
     description: str
-    """What the model is told of it."""
+    """The description that the model gets."""
     input_schema: Json
     """JSON Schema of its arguments."""
     kind: str = "other"
     """read, edit, delete, move, search, execute, think, fetch or other."""
     timeout_ms: int | None = None
-    """How long a call may take."""
+    """Maximum duration of a call."""
 
 
 class InitializeParams(Params, kw_only=True, frozen=True):
@@ -63,13 +65,13 @@ class InitializeParams(Params, kw_only=True, frozen=True):
     client: ClientInfo
     """Who connects."""
     process_id: int | None = None
-    """The client's process: when it is gone, the sidecar leaves."""
+    """The client's process: when it is gone, the sidecar exits."""
     capabilities: ClientCapabilities = ClientCapabilities()
-    """What the client can answer when the sidecar asks."""
+    """Requests of the sidecar that the client can answer."""
     tools: list[OfferedTool] = []
     """Tools of the app that the model may call."""
     delta_ms: int = 0
-    """Pace deltas: at most one frame an item in so many milliseconds; 0 sends each at once."""
+    """Combine deltas: at most one frame per item in this many milliseconds; 0 sends each at once."""
 
 
 class ServerInfo(Wire, kw_only=True, frozen=True):
@@ -85,24 +87,32 @@ class Limits(Wire, kw_only=True, frozen=True):
     max_chat_id_bytes: int
     """The longest `chatId`, in bytes of UTF-8."""
     max_queued_prompts: int
-    """How many prompts of a chat may wait; then -32001."""
+    """Maximum number of waiting prompts of a chat; more get -32001."""
     max_delta_bytes: int
-    """The most text that one coalesced delta carries."""
+    """Maximum text of one combined delta."""
     max_meta_bytes: int
-    """The most that `meta` of a chat's configuration may hold, as JSON."""
+    """Maximum size of `meta` in a chat's configuration, as JSON."""
+    max_image_bytes: int | None = None
+    """Maximum size of an image of a prompt."""
+    max_image_side: int | None = None
+    """Maximum width and height of an image in pixels."""
+    max_image_pixels: int | None = None
+    """Maximum number of pixels of an image."""
+    max_audio_bytes: int | None = None
+    """Maximum size of an audio block of a prompt."""
 
 
 class InitializeResult(Wire, kw_only=True, frozen=True):
     version: int
-    """The version that both now speak."""
+    """The version that both sides use."""
     server: ServerInfo
     """Who answers."""
     instance_id: str
-    """Random for each process: tells a restart."""
+    """Random for each process: changes with a restart."""
     capabilities: Json
     """What this sidecar can do."""
     limits: Limits
-    """The bounds that it holds the client to."""
+    """The limits for the client."""
 
 
 class PingResult(Wire, kw_only=True, frozen=True):
@@ -111,16 +121,16 @@ class PingResult(Wire, kw_only=True, frozen=True):
     uptime_ms: int
     """Since the process started."""
     instance_id: str
-    """As `initialize` told it."""
+    """As in the result of `initialize`."""
     inflight: int
-    """How many requests are under way, this one not counted."""
+    """How many requests are running, without this one."""
 
 
 class ShutdownParams(Params, kw_only=True, frozen=True):
-    """`graceMs`: how long running turns may go on before they are ended as interrupted."""
+    """`graceMs`: how long running turns may continue before they are ended as interrupted."""
 
     grace_ms: int = 0
-    """How long running turns may go on."""
+    """How long running turns may continue."""
 
 
 class ShutdownChat(Wire, kw_only=True, frozen=True):
@@ -129,7 +139,7 @@ class ShutdownChat(Wire, kw_only=True, frozen=True):
     chat_id: str | None
     """The app's name for the chat, or null."""
     state: str
-    """What the chat was left as."""
+    """The final state of the chat."""
     last_seq: int
     """The seq of its newest event."""
 

@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from .base import Json, Wire
+from .base import Json, Wire, always
 
 __all__ = [
+    "Branch",
     "ContentBlock",
     "ErrorObject",
     "FileChange",
@@ -32,12 +33,12 @@ class LineRange(Wire, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
 
 class ContentBlock(Wire, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """A piece of a prompt. `text` has `text`; `image` and `audio` have one of `data`, `path`, `blobId`;
+    """A part of a prompt. `text` has `text`; `image` and `audio` have one of `data`, `path`, `blobId`;
     `resource_link` has `uri`; `resource` has `uri` and `text`, and a `range` where it is a part.
     History carries `blobId`, `mimeType` and `size`, never base64."""
 
     type: Literal["text", "image", "audio", "resource_link", "resource"]
-    """Says which of the members stand."""
+    """Says which of the members are present."""
     text: str | None = None
     """The text of `text` and `resource`."""
     uri: str | None = None
@@ -47,15 +48,16 @@ class ContentBlock(Wire, forbid_unknown_fields=True, kw_only=True, frozen=True):
     data: str | None = None
     """The bytes, in base64."""
     path: str | None = None
-    """A file whose bytes are kept at send time."""
+    """A regular file whose bytes are stored when the prompt is sent: an absolute path, not a file of the
+    sidecar's own database."""
     blob_id: str | None = None
-    """Bytes that `blob/put` kept."""
+    """Bytes that `blob/put` has stored."""
     mime_type: str | None = None
     """What the bytes are."""
     name: str | None = None
     """A name to show."""
     size: int | None = None
-    """How many bytes; told by the sidecar."""
+    """How many bytes; set by the sidecar."""
 
 
 class ErrorObject(Wire, kw_only=True, frozen=True):
@@ -65,13 +67,13 @@ class ErrorObject(Wire, kw_only=True, frozen=True):
     """The number of the error."""
     message: str
     """English, for developers."""
-    data: Json = {}
+    data: Json = always({})
     """`name`, `reason?`, `params?`, `retryable`, `retryAfterMs?`, `sessionId?`, `action?`, `hint?`,
     `ref?`."""
 
 
 class Usage(Wire, kw_only=True, frozen=True):
-    """Tokens of a turn or of a chat, and their cost; absent figures are not known."""
+    """Tokens of a turn or of a chat, and their cost; absent figures are unknown."""
 
     input_tokens: int | None = None
     """Tokens sent to the model."""
@@ -89,7 +91,7 @@ class FileChange(Wire, kw_only=True, frozen=True):
     path: str
     """Relative to the project, or absolute in another folder of the chat."""
     kind: Literal["create", "modify", "delete"]
-    """What becomes of the file."""
+    """What happens to the file."""
     unified_diff: str | None = None
     """The change as a unified diff; absent for binary files."""
     before_hash: str | None = None
@@ -100,14 +102,14 @@ class FileChange(Wire, kw_only=True, frozen=True):
     """For `blob/read`: the bytes before."""
     new_ref: str | None = None
     """For `blob/read`: the bytes after."""
-    added: int = 0
+    added: int = always(0)
     """Lines added."""
-    removed: int = 0
+    removed: int = always(0)
     """Lines removed."""
-    binary: bool = False
-    """Whether the bytes are no text."""
-    truncated: bool = False
-    """Whether the diff is a part."""
+    binary: bool = always(False)
+    """Whether the bytes are not text."""
+    truncated: bool = always(False)
+    """Whether the diff is truncated."""
 
 
 class Item(Wire, kw_only=True, frozen=True):
@@ -139,9 +141,10 @@ class Item(Wire, kw_only=True, frozen=True):
     input: Any = None
     """A tool's arguments."""
     output: Json | None = None
-    """A tool's output: `text`, `truncated`, `ref?` (a blob of the whole), `source?` (in the index)."""
+    """A tool's output: `text`, `truncated`, `ref?` (a blob of the whole), `source?` (in the index), `content?` (the
+    images and audio that it returned, as blocks with `blobId`, `mimeType`, `size` and `name?`)."""
     locations: list[Json] | None = None
-    """Places that a tool touched: `path`, `line?`."""
+    """Positions in files that a tool used: `path`, `line?`."""
     changes: list[FileChange] | None = None
     """Files that a tool changed."""
     exit_code: int | None = None
@@ -151,32 +154,45 @@ class Item(Wire, kw_only=True, frozen=True):
     result: Any = None
     """What a command answered, as `command.result` has it in `data`."""
     compaction_id: str | None = None
-    """Of a compaction; `chat/uncompact` takes the newest one back."""
+    """Of a compaction; `chat/uncompact` undoes the newest one."""
     trigger: str | None = None
     """Why a chat was compacted: background, blocking or manual."""
     from_turn: str | None = None
-    """The first turn that a compaction's summary stands for."""
+    """The first turn that a compaction's summary replaces."""
     to_turn: str | None = None
-    """The last turn that it stands for."""
+    """The last turn that it replaces."""
     tokens_before: int | None = None
-    """What the chat took before it was compacted."""
+    """Tokens of the chat before the compaction."""
     tokens_after: int | None = None
-    """What it takes since."""
+    """Tokens of the chat after it."""
     summary: str | None = None
     """The summary, as Markdown."""
     undoable: bool | None = None
-    """Whether a compaction can be taken back."""
+    """Whether a compaction can be undone."""
     error: ErrorObject | None = None
     """Why it failed."""
     rewritten: Json | None = None
     """When a hook changed a tool's arguments: `by`, the hook, and `input`, what the model had given."""
     not_run: Json | None = None
-    """Why a call was not carried out: `code` (docs/denials.md), `message`, `by?`, and for a redirect `instead?`, the
+    """Why a call was not run: `code` (docs/denials.md), `message`, `by?`, and for a redirect `instead?`, the
     tool to use."""
 
 
+class Branch(Wire, kw_only=True, frozen=True):
+    """The branch of a sibling: the turns from it to the newest that follows it."""
+
+    turn_id: str
+    """The sibling that it starts with."""
+    tip: str
+    """Its newest turn. `chat/history` `around` it reads the branch, `chat/rewind` `to` it shows the branch again."""
+    turns: int
+    """How many turns it has, from the sibling to the tip."""
+    last_activity: int
+    """When its newest turn started, in milliseconds since 1970."""
+
+
 class Turn(Wire, kw_only=True, frozen=True):
-    """One prompt and all that answers it."""
+    """One prompt and everything that answers it."""
 
     id: str
     """Unique in the chat; fixed when its prompt is accepted."""
@@ -194,8 +210,10 @@ class Turn(Wire, kw_only=True, frozen=True):
     """Milliseconds since 1970."""
     parent_turn_id: str | None = None
     """The turn that it follows; absent for the first."""
-    siblings: list[str] = []
-    """Other turns in its place: what an edit or a retry replaced."""
+    siblings: list[str] = always([])
+    """Turns that an edit or a retry replaced."""
+    branches: list[Branch] = always([])
+    """For each of the siblings, the turns that follow it."""
     reason: str | None = None
     """Why it ended: end_turn, max_tokens, max_steps, refusal, cancelled, error or interrupted."""
     error: ErrorObject | None = None
@@ -205,4 +223,7 @@ class Turn(Wire, kw_only=True, frozen=True):
     ended_at: int | None = None
     """Milliseconds since 1970; absent while it runs."""
     hidden: bool | msgspec.UnsetType = msgspec.UNSET
-    """True for a turn that is out of the view after a rewind."""
+    """True for a turn that is hidden after a rewind."""
+    refused: bool | msgspec.UnsetType = msgspec.UNSET
+    """True for a prompt that was refused before any answer, because of its size or by the provider: it is
+    shown, but not sent with later requests. `turn/retry` sends it again."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .base import ChatRef, Key
+from .base import ChatRef, Key, always
 from .chats import OpenFile
 
 __all__ = [
@@ -20,9 +20,9 @@ class FilesOpenParams(Key, kw_only=True, frozen=True):
     path: str | None = None
     """The file to open."""
     glob: str | None = None
-    """Open what matches, up to the limit; `**` stands for any folders."""
+    """Open what matches, up to the limit; `**` matches any folders."""
     pinned: bool = False
-    """Pin what is opened: it stays when newer files push others out. A glob pins up to the limit."""
+    """Pin what is opened: it stays open when newer files replace others. A glob pins up to the limit."""
 
 
 class FilesCloseParams(Key, kw_only=True, frozen=True):
@@ -41,7 +41,7 @@ class FilesPinParams(Key, kw_only=True, frozen=True):
 
 class FilesUnpinParams(Key, kw_only=True, frozen=True):
     path: str
-    """The file that newer ones may push out again."""
+    """The file that newer ones may replace again."""
 
 
 class FilesResult(ChatRef, kw_only=True, frozen=True):
@@ -51,7 +51,8 @@ class FilesResult(ChatRef, kw_only=True, frozen=True):
     """All open files."""
     seq: int | None = None
     """The seq of `files.updated`; absent when nothing changed."""
-    not_pinned: list[str] = []
+    not_pinned: list[str] = always([])
     """Files that were opened and not pinned, as no more may be."""
-    left: int = 0
-    """How many files matched the glob beyond the limit and were not opened."""
+    left: int = always(0)
+    """How many files matched the glob and were not opened: beyond the limit, or of a secret name, or denied by
+    a permission rule."""

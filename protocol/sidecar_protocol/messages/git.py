@@ -11,7 +11,7 @@ __all__ = ["GitDiffFile", "GitDiffParams", "GitDiffResult"]
 
 class GitDiffParams(Key, kw_only=True, frozen=True):
     staged: bool = False
-    """What is staged, in place of what differs from the last commit."""
+    """What is staged, instead of what differs from the last commit."""
     max_tokens: int | None = None
     """At most so many tokens of diff, cut between hunks; the sidecar's own bound when absent."""
 
@@ -31,12 +31,12 @@ class GitDiffFile(Wire, kw_only=True, frozen=True):
 
 class GitDiffResult(ChatRef, kw_only=True, frozen=True):
     summary: str
-    """Files and lines, as `git diff --stat` counts them."""
+    """Files and lines, as counted by `git diff --stat`."""
     diff: str
     """The unified diff."""
     truncated: bool
-    """Whether the diff is a part."""
+    """Whether the diff is truncated."""
     files: list[GitDiffFile]
     """The files of the whole diff."""
     untracked: list[str]
-    """New files that git does not follow yet."""
+    """New files that git does not track yet."""

@@ -1,4 +1,4 @@
-"""The hooks of a chat, a project or the user: which there are, what is wrong with one, and how they went."""
+"""The hooks of a chat, a project or the user: their state, their problems, and their last runs."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ __all__ = ["HookInfo", "HooksListResult"]
 
 class HookInfo(Wire, kw_only=True, frozen=True):
     id: str
-    """Names the entry, for as long as it stands as it does."""
+    """Names the entry until it is changed."""
     file: str
-    """The file that has it."""
+    """The file that contains it."""
     scope: Literal["user", "project"]
     """Whose file that is."""
     event: str
-    """What it is asked about, such as PreToolUse; empty when the file as a whole cannot be read."""
+    """Its event, such as PreToolUse; empty when the whole file cannot be read."""
     matcher: str
     """The names that it is for; empty for all."""
     command: str
     """What is run."""
     timeout_ms: int
-    """How long it may take."""
+    """Its maximum duration."""
     claude: bool
-    """Whether it is told of calls in Claude Code's names."""
+    """Whether it gets calls by Claude Code's names."""
     trusted: bool
-    """Whether it runs: the user's always, a project's once `project/trust` has said so."""
+    """Whether it runs: the user's always, a project's only if the project is trusted (`project/trust`)."""
     runs: int
     """How often it has run, in all chats."""
     problem: str | None = None
     """What is wrong with it. Before a tool, such a hook asks."""
     last_result: Literal["none", "allow", "ask", "deny", "failed"] | None = None
-    """How its last run went."""
+    """The outcome of its last run."""
     last_ms: int | None = None
     """How long that took."""
     last_at: int | None = None

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from .base import Key, Wire
+from .base import Key, Wire, always
 
 __all__ = [
     "IndexAddParams",
     "IndexAddResult",
+    "IndexChunk",
+    "IndexChunksParams",
+    "IndexChunksResult",
     "IndexGetParams",
     "IndexGetResult",
     "IndexHit",
@@ -37,16 +40,16 @@ class SourceLines(Wire, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
 
 class IndexSource(Wire, kw_only=True, frozen=True):
-    """A text that is kept, without the text."""
+    """A source: a stored text, without the text itself."""
 
     id: str
-    """`out:…`: gets the whole by `index/get`. Nothing ever gets another's."""
+    """`out:…`: its id for `index/get`. Ids are never reused."""
     source: str
-    """What it is called: a command line, a path, an address, or the name that an app gave it."""
+    """Its name: a command line, a path, an address, or the name that an app gave it."""
     kind: Kind
     """A tool's output, a file of the project, a fetched page, what code printed, or a text that an app added."""
     session_id: str | None = None
-    """The chat that it belongs to; absent when it belongs to a project, or to nobody."""
+    """The chat that it belongs to; absent when it belongs to a project, or to none."""
     project_path: str | None = None
     """The project that it belongs to."""
     tool_name: str | None = None
@@ -60,11 +63,11 @@ class IndexSource(Wire, kw_only=True, frozen=True):
     lines: int
     """How many lines it has."""
     tokens: int
-    """What it would have cost in a window, roughly."""
+    """Its tokens, counted with o200k; of more than 65,536 characters, computed from samples."""
     chunks: int
-    """The pieces that a search finds it by; 0 while it waits to be indexed."""
-    truncated: bool = False
-    """Whether it was too large to be kept whole."""
+    """The number of its chunks; 0 while it waits to be indexed."""
+    truncated: bool = always(False)
+    """Whether it was too large to be stored completely."""
 
 
 class IndexSkipped(Wire, kw_only=True, frozen=True):
@@ -77,12 +80,16 @@ class IndexSkipped(Wire, kw_only=True, frozen=True):
 
 
 class IndexAddParams(Key, kw_only=True, frozen=True):
-    """Either `content` with a `source`, or a `path` in the project. With a key the chat's, else the project's."""
+    """Either `content` with a `source`, or a `path` in the project.
+
+    A text belongs to the chat, or without a key to the project. Files belong to the project: all of its chats
+    find them.
+    """
 
     content: str | None = None
     """The text to keep."""
     path: str | None = None
-    """A file or a folder of the project; ignored files are left out."""
+    """A file or a folder of the project; ignored files are omitted."""
     source: str | None = None
     """What the text is called in hits; required with `content`."""
     kind: Kind | None = None
@@ -95,22 +102,26 @@ class IndexAddResult(Wire, kw_only=True, frozen=True):
     source_id: str | None
     """The source that was added; null for a folder in which nothing was to be indexed."""
     chunks: int
-    """Pieces that it was cut into, of all files together."""
+    """Number of chunks, of all files together."""
     tokens: int
-    """Tokens that are kept, roughly."""
+    """The sum of the tokens of `sources`."""
     sources: list[IndexSource]
     """What was added, or is there unchanged: one for a text or a file, one a file for a folder."""
-    skipped: list[IndexSkipped] = []
-    """Files that were left out."""
+    skipped: list[IndexSkipped] = always([])
+    """Files that were omitted."""
 
 
 class IndexSearchParams(Key, kw_only=True, frozen=True):
     """Words; `"a phrase"`, AND, OR, NOT or `-word`, and `prefix*` are understood. By words, not by meaning."""
 
     queries: list[str]
-    """What is looked for; one answer each."""
+    """The queries; one result for each."""
     scope: Literal["chat", "project", "all"] | None = None
-    """Where: this chat, its project (its chats and files), or everything. `chat` with a key, else `all`."""
+    """Where; `chat` with a key, `project` with a `projectPath` alone, else `all`.
+
+    `chat`: this chat's texts, and those that belong to its project and to no chat, such as indexed files.
+    `project`: these, and the texts of its other chats. `all`: everything.
+    """
     source: str | None = None
     """Only this source: its id, or its name exactly."""
     tool_name: str | None = None
@@ -119,19 +130,19 @@ class IndexSearchParams(Key, kw_only=True, frozen=True):
     """Only sources of this kind."""
     sort: Literal["relevance", "recent"] = "relevance"
     """What comes first."""
-    limit: int = 5
-    """Hits a query, at most."""
+    limit: int | None = None
+    """Maximum number of hits per query; `index.retrieval_limit` (5) when absent."""
     max_tokens: int = 1200
     """Of all hits' text together."""
 
 
 class IndexHit(Wire, kw_only=True, frozen=True):
-    """A place that was found."""
+    """A chunk that was found."""
 
     id: str
-    """Gets this place by `index/get`."""
+    """The id of this chunk for `index/get`."""
     source_id: str
-    """Gets the whole text by `index/get`."""
+    """The id of the whole text for `index/get`."""
     source: str
     """What the source is called."""
     kind: Kind
@@ -160,14 +171,14 @@ class IndexResults(Wire, kw_only=True, frozen=True):
     hits: list[IndexHit]
     """The best first, or the newest."""
     tokens: int
-    """What the hits' texts cost."""
+    """Tokens of the texts of all hits."""
     corrected: str | None = None
     """What was searched for instead, since nothing has the words as they were written."""
 
 
 class IndexSearchResult(Wire, kw_only=True, frozen=True):
     results: list[IndexResults]
-    """One a query, in their order."""
+    """One per query, in their order."""
 
 
 class IndexGetParams(Key, kw_only=True, frozen=True):
@@ -188,15 +199,54 @@ class IndexGetResult(Wire, kw_only=True, frozen=True):
     """Which lines these are."""
 
 
+class IndexChunksParams(Key, kw_only=True, frozen=True):
+    """With a key, only what that chat and its project may see."""
+
+    id: str
+    """A source (`out:…`)."""
+    include_text: bool = False
+    """Whether to include the text of each chunk."""
+    cursor: str | None = None
+    """The `nextCursor` of the page before."""
+    limit: int = 50
+    """Maximum number of items."""
+
+
+class IndexChunk(Wire, kw_only=True, frozen=True):
+    """A searchable part of a source."""
+
+    id: str
+    """Its id for `index/get`: that of the source, and `start`."""
+    title: str
+    """Where in the source: headings, a definition, a key path."""
+    lines: SourceLines
+    """Which lines of the source it has."""
+    start: int
+    """Its first code point in the text of the source, from 0."""
+    end: int
+    """The code point after its last one."""
+    text: str | None = None
+    """Its text; only with `includeText`."""
+
+
+class IndexChunksResult(Wire, kw_only=True, frozen=True):
+    source: IndexSource
+    """Whose chunks they are."""
+    items: list[IndexChunk]
+    """In the order of the text. None yet, or only the first ones, while the source waits to be indexed."""
+    next_cursor: str | None = None
+    """For the next page; absent on the last."""
+
+
 class IndexListParams(Key, kw_only=True, frozen=True):
     scope: Literal["chat", "project", "all"] | None = None
-    """Whose sources; `chat` with a key, else `all`."""
+    """Whose sources, as in `index/search`."""
     kind: Kind | None = None
     """Only sources of this kind."""
     cursor: str | None = None
     """The `nextCursor` of the page before."""
     limit: int = 50
-    """At most so many items."""
+    """Maximum number of items."""
 
 
 class IndexListResult(Wire, kw_only=True, frozen=True):
@@ -207,7 +257,7 @@ class IndexListResult(Wire, kw_only=True, frozen=True):
 
 
 class IndexRemoveParams(Key, kw_only=True, frozen=True):
-    """With a key, only what that chat and its project may see."""
+    """With a key, only what that chat finds: its own sources, and those of its project that belong to no chat."""
 
     id: str | None = None
     """A source."""
@@ -217,4 +267,4 @@ class IndexRemoveParams(Key, kw_only=True, frozen=True):
 
 class IndexRemoveResult(Wire, kw_only=True, frozen=True):
     removed: int
-    """Sources that are gone."""
+    """Sources that were removed."""

@@ -2,7 +2,9 @@
 
 from .branches import *  # noqa: F403
 from .context import *  # noqa: F403
-from .custody import *  # noqa: F403
+from .data import *  # noqa: F403
+from .details import *  # noqa: F403
+from .event_types import *  # noqa: F403
 from .files import *  # noqa: F403
 from .git import *  # noqa: F403
 from .hooks import *  # noqa: F403

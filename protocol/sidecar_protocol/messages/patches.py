@@ -1,10 +1,10 @@
-"""The patch ledger of a chat: every change that a tool made to a file, to see, to undo and to take elsewhere."""
+"""The patches of a chat: every change that a tool made to a file, to show, revert and export."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from .base import ChatRef, Key, Wire
+from .base import ChatRef, Key, Wire, always
 
 __all__ = [
     "FileRestore",
@@ -31,7 +31,7 @@ class PatchesListParams(Key, kw_only=True, frozen=True):
     cursor: str | None = None
     """The `nextCursor` of the page before."""
     limit: int = 50
-    """At most so many items."""
+    """Maximum number of items."""
 
 
 class PatchInfo(Wire, kw_only=True, frozen=True):
@@ -52,15 +52,17 @@ class PatchInfo(Wire, kw_only=True, frozen=True):
     added: int
     """Lines that it added."""
     removed: int
-    """Lines that it took away."""
+    """Lines that it removed."""
     status: Literal["applied", "reverted", "superseded", "drifted"]
-    """Whether the file is as it left it: put back, changed by a later patch, or changed from outside if not."""
+    """Whether the file is as the change left it; otherwise reverted, changed by a later patch, or by another
+    program."""
     kind: Literal["create", "modify", "delete"]
-    """What became of the file."""
-    binary: bool = False
-    """Whether it has no diff since the bytes are no text."""
-    truncated: bool = False
-    """Whether its stored diff is a part, or was let go as newer ones came. It can be undone and exported whole."""
+    """What happened to the file."""
+    binary: bool = always(False)
+    """Whether it has no diff because the bytes are not text."""
+    truncated: bool = always(False)
+    """Whether its stored diff is truncated, or was removed for newer ones. It can be reverted and exported
+    completely."""
 
 
 class PatchesListResult(ChatRef, kw_only=True, frozen=True):
@@ -99,30 +101,30 @@ class PatchesShowResult(ChatRef, kw_only=True, frozen=True):
 
 class PatchesClearResult(ChatRef, kw_only=True, frozen=True):
     cleared: int
-    """How many changes left the ledger. The files stay as they are."""
+    """How many recorded changes were removed. The files do not change."""
     seq: int | None = None
-    """The seq of the event that tells of it; absent when the ledger was empty."""
+    """The seq of the event of the change; absent when there were no recorded changes."""
 
 
 class PatchesRevertParams(PatchesShowParams, kw_only=True, frozen=True):
-    """Exactly one of `id`, `path` and `turnId`. All files are put back, or none: one that is not as the change left
-    it is a conflict, and -32010."""
+    """Exactly one of `id`, `path` and `turnId`. All files are restored, or none: a file that was changed since
+    is a conflict, and -32010."""
 
     dry_run: bool = False
-    """Only say what would be done."""
+    """Only report what would be done."""
 
 
 class PatchesApplyParams(PatchesRevertParams, kw_only=True, frozen=True):
-    """Exactly one of `id`, `path` and `turnId`. What was reverted is done again: all files, or none."""
+    """Exactly one of `id`, `path` and `turnId`. Reverted changes are applied again: all files, or none."""
 
 
 class FileRestore(Wire, kw_only=True, frozen=True):
-    """What putting a file back did, or would do."""
+    """What a revert did to a file, or would do."""
 
     path: str
     """Relative to the project, or absolute in another folder of the chat."""
     kind: Literal["create", "modify", "delete"]
-    """What becomes of the file."""
+    """What happens to the file."""
     status: Literal["restored", "would_restore", "conflict", "unchanged"]
     """Done, would be done, could not be done as the file is not as it was left, or not needed."""
     reason: str | None = None
@@ -131,22 +133,25 @@ class FileRestore(Wire, kw_only=True, frozen=True):
 
 class PatchesChanged(ChatRef, kw_only=True, frozen=True):
     items: list[PatchInfo]
-    """The changes that were meant, as they are now, newest first."""
+    """The selected changes, as they are now, newest first."""
     file_changes: list[FileRestore]
     """What happened to each file, or would."""
     seq: int | None = None
-    """The seq of the last event that tells of it; absent when nothing changed."""
+    """The seq of the last event of the change; absent when nothing changed."""
 
 
 class PatchesExportParams(Key, kw_only=True, frozen=True):
     turn_id: str | None = None
     """Only what this turn changed; the whole chat when absent."""
     path: str | None = None
-    """The file to write; without it the patch comes inline."""
+    """The file to write, an absolute path; without it the patch comes inline. A link in its place is never followed,
+    and the sidecar's own data folder is refused in any case."""
+    overwrite: bool = False
+    """Replace an existing regular file, instead of answering -32003. Ignored without `path`."""
 
 
 class PatchesExportResult(ChatRef, kw_only=True, frozen=True):
-    """One patch that `git apply` takes."""
+    """One patch for `git apply`."""
 
     files: int
     """How many files it changes."""
@@ -158,5 +163,5 @@ class PatchesExportResult(ChatRef, kw_only=True, frozen=True):
     """The patch in base64, when no `path` was given and it is not UTF-8."""
     path: str | None = None
     """The file that was written."""
-    left_out: list[str] = []
+    left_out: list[str] = always([])
     """Files outside the project, which a patch for it cannot name."""

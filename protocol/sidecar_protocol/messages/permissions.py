@@ -1,4 +1,4 @@
-"""What a chat waits for a person to decide: permissions and inputs, and the rules that decide without asking.
+"""Permission and input requests to the user, and the rules that decide without asking.
 
 What counts is the journalled `…requested` event. The request to the client only delivers it, and `…/answer` answers
 it as well as the request's own reply.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from .base import ChatRef, Json, Key, Wire
+from .base import ChatRef, Json, Key, Wire, always
 from .content import FileChange
 
 __all__ = [
+    "Confinement",
     "Decision",
     "InputAnswer",
     "InputAnswerParams",
@@ -29,35 +30,47 @@ __all__ = [
     "PermissionRulesSetParams",
 ]
 
+# The program has these words too (`policy/rules.py`, `model/content.py`). They are written out here because the
+# contract imports nothing of ours: clients in other languages are generated from it, and a change of the program
+# must not change it unseen. `tests/unit/protocol/test_limits.py` compares the two.
 Decision = Literal["allow_once", "allow_chat", "allow_always", "deny_once", "deny_always"]
 PermissionKind = Literal["read", "edit", "run", "fetch", "mcp", "app-tool"]
-RuleKind = Literal["read", "edit", "run", "fetch", "mcp", "app-tool", "*"]
+RuleKind = Literal[PermissionKind, "*"]
 RuleScope = Literal["chat", "project", "user"]
 ResolvedBy = Literal["user", "rule", "policy", "expiry", "cancel", "restart"]
 
 
 class PermissionOption(Wire, kw_only=True, frozen=True):
-    """One answer that a person may choose."""
+    """One decision that the user may choose."""
 
     decision: Decision
     """What to answer with."""
     label: str
-    """English words for a button."""
+    """English text for a button."""
     rule: str | None = None
     """The rule that this decision adds, in its text form; absent where it adds none."""
 
 
+class Confinement(Wire, kw_only=True, frozen=True):
+    """Whether a command runs in the sandbox."""
+
+    active: bool
+    """Whether it does; without, it can reach the network and every file that the user can."""
+    reason: str | None = None
+    """Why it does not."""
+
+
 class PermissionRequest(ChatRef, kw_only=True, frozen=True):
-    """A tool call that waits for leave. What is shown is what will be done, byte for byte."""
+    """A tool call that waits for a permission. What is shown is what will be done, byte for byte."""
 
     permission_id: str
-    """Names the question; `permission/answer` takes it."""
+    """The id of the request, for `permission/answer`."""
     turn_id: str
     """The turn that waits."""
     item_id: str
     """The item of the tool call."""
     kind: PermissionKind
-    """What leave is asked for."""
+    """What the permission is for."""
     title: str
     """A line to show."""
     subject: str
@@ -73,31 +86,40 @@ class PermissionRequest(ChatRef, kw_only=True, frozen=True):
     """What the subject is written in when it is code; absent for a command line."""
     reason: str | None = None
     """Why it asks, such as a protected name or a command that was not understood."""
+    sandbox: Confinement | None = None
+    """Of a command or code: whether it would run in the sandbox, and why not."""
     expires_at: int | None = None
-    """Milliseconds since 1970, when it is denied by itself; absent when it waits."""
+    """Milliseconds since 1970, when it expires and is denied; absent when it does not expire."""
     rewritten: Json | None = None
     """When a hook changed the call: `by`, the hook, and `input`, what the model had given. What is shown is the changed
     one."""
     hook: str | None = None
-    """The hook that wants a person to decide."""
+    """The hook that asks for the user's decision."""
 
 
 class PermissionAnswer(Wire, kw_only=True, frozen=True):
     """The reply to `permission/request`."""
 
     decision: Decision
-    """Leave, or none: this once, in this chat, or always in its project."""
+    """Allow or deny: this once, in this chat, or always in its project."""
     feedback: str | None = None
-    """Words for the model, such as what to do instead."""
+    """Text for the model, such as what to do instead."""
     then: Literal["continue", "stop"] = "continue"
-    """After a denial: let the model go on, or end the turn."""
+    """After a denial: let the model continue, or end the turn."""
 
 
-class PermissionAnswerParams(PermissionAnswer, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """What a reply to `permission/request` has, and which question it answers."""
+class PermissionAnswerParams(Key, kw_only=True, frozen=True):
+    """What a reply to `permission/request` has, and which question it answers. With a key, one of another chat is
+    -32002; without any, `permissionId` alone names it."""
 
     permission_id: str
     """The question."""
+    decision: Decision
+    """Allow or deny: this once, in this chat, or always in its project."""
+    feedback: str | None = None
+    """Text for the model, such as what to do instead."""
+    then: Literal["continue", "stop"] = "continue"
+    """After a denial: let the model continue, or end the turn."""
 
 
 class PermissionOutcome(Wire, kw_only=True, frozen=True):
@@ -108,20 +130,21 @@ class PermissionOutcome(Wire, kw_only=True, frozen=True):
     decision: Decision
     """What was decided."""
     by: ResolvedBy
-    """Who decided: a person, a rule, policy (nobody could be asked), expiry, the end of the turn, or a restart."""
+    """Who decided: the user, a rule, policy (the user could not be asked), expiry, the end of the turn, or a
+    restart."""
     rule_id: str | None = None
     """The rule that decided, or that the decision added."""
     feedback: str | None = None
-    """What the model was told."""
+    """The text that the model got."""
     reason: str | None = None
     """Why it was decided without asking."""
 
 
 class InputRequest(ChatRef, kw_only=True, frozen=True):
-    """A question of the model to the person: a flat form."""
+    """A question of the model to the user: a flat form."""
 
     input_id: str
-    """Names the question; `input/answer` takes it."""
+    """The id of the request, for `input/answer`."""
     turn_id: str
     """The turn that waits."""
     message: str
@@ -131,23 +154,28 @@ class InputRequest(ChatRef, kw_only=True, frozen=True):
     item_id: str | None = None
     """The item of the tool call that asks."""
     expires_at: int | None = None
-    """Milliseconds since 1970, when it is cancelled by itself; absent when it waits."""
+    """Milliseconds since 1970, when it expires and is cancelled; absent when it does not expire."""
 
 
 class InputAnswer(Wire, kw_only=True, frozen=True):
     """The reply to `input/request`."""
 
     action: Literal["accept", "decline", "cancel"]
-    """The form was filled, refused, or put away."""
+    """The form was filled in, declined, or dismissed."""
     values: Json = {}
     """What was filled in, by member."""
 
 
-class InputAnswerParams(InputAnswer, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """What a reply to `input/request` has, and which question it answers."""
+class InputAnswerParams(Key, kw_only=True, frozen=True):
+    """What a reply to `input/request` has, and which question it answers. With a key, one of another chat is -32002;
+    without any, `inputId` alone names it."""
 
     input_id: str
     """The question."""
+    action: Literal["accept", "decline", "cancel"]
+    """The form was filled in, declined, or dismissed."""
+    values: Json = {}
+    """What was filled in, by member."""
 
 
 class InputOutcome(Wire, kw_only=True, frozen=True):
@@ -159,17 +187,17 @@ class InputOutcome(Wire, kw_only=True, frozen=True):
     """What was done."""
     by: ResolvedBy
     """Who ended it."""
-    values: Json = {}
+    values: Json = always({})
     """What was filled in."""
 
 
 class PermissionRule(Wire, kw_only=True, frozen=True):
-    """What is decided without asking. Deny goes before ask, ask before allow, in all scopes together."""
+    """A rule that decides without asking. Deny takes precedence over ask, ask over allow, in all scopes together."""
 
     id: str
-    """Names the rule; `permissionRules/remove` takes it."""
+    """The id of the rule, for `permissionRules/remove`."""
     scope: RuleScope
-    """Where it holds: in this chat, in the project, or everywhere."""
+    """Where it applies: in this chat, in the project, or everywhere."""
     effect: Literal["allow", "ask", "deny"]
     """What it decides."""
     kind: RuleKind
@@ -181,14 +209,14 @@ class PermissionRule(Wire, kw_only=True, frozen=True):
     source: str
     """Where it comes from: an answer, a method, or the file that has it."""
     folder: str | None = None
-    """The folder that it holds in; absent for everywhere."""
+    """The folder that it applies to; absent for everywhere."""
     created_at: int | None = None
     """Milliseconds since 1970; absent for a rule of a file."""
 
 
 class PermissionRulesListParams(Key, kw_only=True, frozen=True):
     scope: RuleScope | None = None
-    """Only rules of this scope; all that hold in the chat when absent."""
+    """Only rules of this scope; all that apply in the chat when absent."""
 
 
 class PermissionRulesSetParams(Key, kw_only=True, frozen=True):
@@ -196,7 +224,7 @@ class PermissionRulesSetParams(Key, kw_only=True, frozen=True):
     changed."""
 
     scope: RuleScope
-    """Where it holds: in this chat, in its project, or everywhere."""
+    """Where it applies: in this chat, in its project, or everywhere."""
     effect: Literal["allow", "ask", "deny"]
     """What it decides."""
     rule: str | None = None
@@ -209,14 +237,14 @@ class PermissionRulesSetParams(Key, kw_only=True, frozen=True):
 
 class PermissionRulesRemoveParams(Key, kw_only=True, frozen=True):
     id: str
-    """The rule to take back. Removing one that is gone changes nothing."""
+    """The rule to remove. Removing one that does not exist changes nothing."""
 
 
 class PermissionRulesResult(Wire, kw_only=True, frozen=True):
-    """The rules that hold in the chat, after the change."""
+    """The rules that apply in the chat, after the change."""
 
     items: list[PermissionRule]
-    """The rules, in the order in which they are looked at."""
+    """The rules, in the order in which they are checked."""
     rule_id: str | None = None
     """The rule that was set or removed; absent when there was none."""
     next_cursor: str | None = None

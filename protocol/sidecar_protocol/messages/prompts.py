@@ -31,7 +31,7 @@ Gate = Literal["auto", "always", "never"]
 
 
 class PromptOverrides(Params, kw_only=True, frozen=True):
-    """Settings of this prompt alone."""
+    """Settings of this prompt only."""
 
     model: str | None = None
     """`provider:model` for this prompt."""
@@ -40,7 +40,7 @@ class PromptOverrides(Params, kw_only=True, frozen=True):
 
 
 class PromptContext(Params, kw_only=True, frozen=True):
-    """Switches for the blocks of context of this prompt alone."""
+    """Switches for the blocks of context of this prompt only."""
 
     open_files: Gate = "auto"
     """The open files."""
@@ -51,9 +51,10 @@ class PromptContext(Params, kw_only=True, frozen=True):
     retrieval: Gate = "auto"
     """What was found in the index."""
     exclude: list[str] = []
-    """Ids or labels of blocks to leave out."""
+    """Kinds, ids or labels of blocks to exclude. An unknown one, and one that every request has, is -32602 with the
+    `field` and the `nearest`."""
     include: list[str] = []
-    """Ids or labels of blocks to let in."""
+    """Kinds, ids or labels of blocks to include, whatever the gates say. An unknown one is -32602."""
 
 
 class PromptSendParams(Key, kw_only=True, frozen=True):
@@ -62,7 +63,8 @@ class PromptSendParams(Key, kw_only=True, frozen=True):
     prompt_id: str
     """Unique in the session: a repeat answers `duplicate` and runs nothing."""
     text: str | None = None
-    """The prompt as plain text."""
+    """The prompt as plain text. No text in any parameter may have more than 4 MiB of UTF-8, but for an import's and a
+    blob's `data` and media: a longer one is -32602 with the reason `too_long`, the `field` and the `limit`."""
     content: list[ContentBlock] | None = None
     """The prompt as content blocks."""
     delivery: Literal["queue", "steer", "interrupt", "reject"] = "queue"
@@ -76,14 +78,14 @@ class PromptSendParams(Key, kw_only=True, frozen=True):
     context: PromptContext | None = None
     """Switches for blocks of context."""
     overrides: PromptOverrides | None = None
-    """Settings of this prompt alone."""
+    """Settings of this prompt only."""
 
 
 class PromptSendResult(ChatRef, kw_only=True, frozen=True):
     """`started`: acceptance and start share one commit, so such a prompt never returns to the queue."""
 
     disposition: Literal["started", "queued", "steered", "duplicate", "command"]
-    """What became of the prompt."""
+    """What happened to the prompt."""
     epoch: str
     """The chat's epoch."""
     seq: int
@@ -91,14 +93,18 @@ class PromptSendResult(ChatRef, kw_only=True, frozen=True):
     turn_id: str | None = None
     """The turn that answers it, fixed at acceptance."""
     position: int | None = None
-    """Its place in the queue, from 1, when it waits."""
+    """Its position in the queue, from 1, when it waits."""
 
 
 class PromptEditParams(Key, kw_only=True, frozen=True):
+    """Exactly one of `text` and `content`, as in `prompt/send`."""
+
     prompt_id: str
     """Which waiting prompt."""
-    content: list[ContentBlock]
-    """What to send instead."""
+    text: str | None = None
+    """What to send instead, as plain text."""
+    content: list[ContentBlock] | None = None
+    """What to send instead, as content blocks."""
     revision: int | None = None
     """Refuse with -32010 when the prompt has another revision."""
 
@@ -116,7 +122,7 @@ class QueueResult(ChatRef, kw_only=True, frozen=True):
 
 
 class TurnCancelParams(Key, kw_only=True, frozen=True):
-    """`queue` says what happens to the waiting prompts: they pause, go on, or are removed."""
+    """`queue` says what happens to the waiting prompts: they pause, continue, or are removed."""
 
     turn_id: str | None = None
     """End only this turn; the running one when absent."""
@@ -139,24 +145,24 @@ class TurnRetryParams(Key, kw_only=True, frozen=True):
     turn_id: str | None = None
     """Which turn; the last when absent."""
     from_: Literal["start", "here"] = msgspec.field(default="start", name="from")
-    """Regenerate from the start, or go on from here."""
+    """Regenerate from the start, or continue from here."""
     overrides: PromptOverrides | None = None
-    """Settings of this attempt alone."""
+    """Settings of this attempt only."""
 
 
 class EventsReadParams(Key, kw_only=True, frozen=True):
     after: Cursor
     """The last event that the client has."""
     limit: int = 1000
-    """At most so many events."""
+    """Maximum number of events."""
     max_bytes: int = 1024 * 1024
-    """At most so many bytes of events; one event always comes."""
+    """Maximum bytes of events; one event is always included."""
 
 
 class EventsReadResult(ChatRef, kw_only=True, frozen=True):
     events: list[Event]
     """The events after the cursor, in order."""
     next: Cursor
-    """The cursor to go on from."""
+    """The cursor to continue from."""
     has_more: bool
     """Whether there are events after `next`."""

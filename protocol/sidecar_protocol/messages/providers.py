@@ -1,4 +1,4 @@
-"""Who can answer, and by which key. A key travels in one direction only: to the sidecar."""
+"""Which providers are ready, and with which key. A key is only ever sent to the sidecar, never back."""
 
 from __future__ import annotations
 
@@ -23,21 +23,23 @@ class ProviderInfo(Wire, kw_only=True, frozen=True):
     """A provider as a settings page shows it. It never has the key."""
 
     name: str
-    """What stands before the colon of a model's id."""
+    """The part before the colon of a model's id."""
     type: str
-    """The interface that it speaks: openai, openai-responses, anthropic, gemini, ollama or local."""
+    """The API that it has: openai, openai-responses, anthropic, gemini, ollama or local."""
     needs_key: bool
-    """Whether nothing can be asked of it without a key."""
+    """Whether it needs a key."""
     ready: bool
-    """Whether it can be asked: a key is there, or none is needed. Nobody was asked; `providers/test` asks."""
+    """Whether it can be used: it has a key, or needs none. No request is sent; `providers/test` sends one."""
     base_url: str | None = None
-    """Where it is; absent for what runs on this machine."""
+    """Its address; absent for what runs on this machine."""
     key_source: Literal["memory", "environment", "configuration", "keyring"] | None = None
     """Where its key comes from; absent when there is none."""
     key_env: str | None = None
-    """The environment variable that its key is looked for in."""
+    """The environment variable of its key."""
     reason: str | None = None
     """Why it is not ready, in English."""
+    code: Literal["no_key", "bad_key", "bad_address", "not_installed"] | None = None
+    """The same, by name; an app has its own text for it."""
 
 
 class ProvidersListResult(Wire, kw_only=True, frozen=True):
@@ -48,16 +50,16 @@ class ProvidersListResult(Wire, kw_only=True, frozen=True):
 
 
 class ProvidersConfigureParams(Params, kw_only=True, frozen=True):
-    """What is absent stays as it is; null takes it back."""
+    """Absent members do not change; null resets one."""
 
     provider: str
     """Its name."""
     api_key: str | UnsetType | None = UNSET
-    """Its key; null removes the key of that `store`. It goes before all other keys when kept in memory."""
+    """Its key; null removes the key of that `store`. A key in memory takes precedence over all others."""
     base_url: str | UnsetType | None = UNSET
     """Its address, for this process only; to keep it, set `providers.NAME.base_url` with `settings/write`."""
     store: Literal["memory", "keyring"] = "memory"
-    """Where the key is kept: until the process ends, or in the operating system's keyring."""
+    """Where the key is stored: in memory until the process ends, or in the operating system's keyring."""
 
 
 class ProvidersConfigureResult(ProviderInfo, kw_only=True, frozen=True):

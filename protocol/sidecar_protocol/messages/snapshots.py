@@ -1,10 +1,10 @@
-"""Resume snapshots: what a chat's session has come to, for a model that has lost sight of it."""
+"""Resume snapshots: the state of a chat's work, for a model whose context no longer has it."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from .base import ChatRef, Key, Wire
+from .base import ChatRef, Key, Wire, always
 
 __all__ = [
     "SnapshotEntry",
@@ -29,8 +29,8 @@ class SnapshotInfo(Wire, kw_only=True, frozen=True):
     id: str
     """Of a kept one its own; `workflow` and `navigation` are called what they are."""
     kind: SnapshotKind
-    """`context`: all that matters, kept. `workflow`: what is under way now. `navigation`: what was looked at last. The
-    latter two are made anew whenever they are asked for."""
+    """`context`: all entries, stored. `workflow`: the current work. `navigation`: what was read last. The
+    latter two are created on each request."""
     reason: SnapshotReason
     """Why it was taken: so many turns had passed, before a compaction, when the chat was closed or the process left."""
     turn_id: str
@@ -42,16 +42,16 @@ class SnapshotInfo(Wire, kw_only=True, frozen=True):
     entries: int
     """How many entries it has."""
     tokens: int
-    """What its text takes, by the count of the chat's model; never more than 500."""
-    hidden: bool = False
-    """Its last turn is out of view: it is not sent, and cannot be restored until that turn comes back."""
+    """Tokens of its text, counted for the chat's model; never more than 500."""
+    hidden: bool = always(False)
+    """Its last turn is hidden: it is not sent, and cannot be restored until that turn is shown again."""
 
 
 class SnapshotsListResult(ChatRef, kw_only=True, frozen=True):
     items: list[SnapshotInfo]
     """Those of now first, then the kept ones, the newest first."""
     next_cursor: str | None = None
-    """Absent: the list is whole."""
+    """Absent: the list is complete."""
 
 
 class SnapshotsShowParams(Key, kw_only=True, frozen=True):
@@ -67,22 +67,22 @@ class SnapshotEntry(Wire, kw_only=True, frozen=True):
     text: str
     """In words."""
     priority: int
-    """On one scale for all kinds, up to 100: what is higher goes before in a text that has not room for all."""
+    """On one scale for all kinds, up to 100: higher entries come first when the text cannot contain all."""
     turn_id: str | None = None
     """The turn that it comes from, where one is known."""
     path: str | None = None
     """A file's path or a page's address."""
     resolution: str | None = None
-    """How an error went away; absent while it has not."""
+    """How an error was solved; absent while it is open."""
 
 
 class SnapshotsShowResult(ChatRef, kw_only=True, frozen=True):
     snapshot: SnapshotInfo
     """What was asked for."""
     text: str
-    """As a model would be sent it, without the fence."""
+    """The text for the model, without the fence."""
     entries: list[SnapshotEntry]
-    """All entries, the highest priority first; the text may have room for fewer."""
+    """All entries, the highest priority first; the text may contain fewer."""
 
 
 class SnapshotsRestoreParams(Key, kw_only=True, frozen=True):
@@ -94,12 +94,12 @@ class SnapshotsRestoreParams(Key, kw_only=True, frozen=True):
 
 class SnapshotsRestoreResult(ChatRef, kw_only=True, frozen=True):
     snapshot: SnapshotInfo
-    """Its text goes along with the next prompt, once."""
+    """Its text is sent once with the next prompt."""
     text: str
     """That text, without the fence."""
     opened: list[str]
     """Files that are open again, as paths."""
     missing: list[str]
-    """Files that were open then and are gone, or for which there is no room."""
+    """Files that were open then and no longer exist, or exceed the limit of open files."""
     seq: int
     """The seq of `snapshot.restored`."""

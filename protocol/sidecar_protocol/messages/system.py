@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from .base import Json, Params, Wire
+from .base import Json, Params, Wire, always
 
 __all__ = [
     "BlobPutParams",
@@ -16,6 +16,8 @@ __all__ = [
     "DoctorReportResult",
     "DoctorRunResult",
     "ModelInfo",
+    "ModelsFetchParams",
+    "ModelsFetchResult",
     "ModelsListParams",
     "ModelsListResult",
     "ProjectTrustParams",
@@ -24,6 +26,7 @@ __all__ = [
     "SettingsReadParams",
     "SettingsReadResult",
     "SettingsWriteParams",
+    "TrustChange",
 ]
 
 
@@ -42,14 +45,14 @@ class BlobPutResult(Wire, kw_only=True, frozen=True):
     blob_id: str
     """The name of the bytes: the same bytes have the same id."""
     size: int
-    """How many bytes are kept."""
+    """How many bytes are stored."""
 
 
 class BlobReadParams(Params, kw_only=True, frozen=True):
     """Exactly one of `blobId` and `ref`."""
 
     blob_id: str | None = None
-    """The id that `blob/put` or a turn's content told."""
+    """The id from `blob/put` or from a turn's content."""
     ref: str | None = None
     """The `ref` of a clipped text."""
     offset: int = 0
@@ -86,19 +89,25 @@ class ModelInfo(Wire, kw_only=True, frozen=True):
     provider: str
     """Whose model it is."""
     window: int | None
-    """Tokens of its window; null when not known."""
+    """Tokens of its context window; null when unknown."""
     max_output: int | None
-    """The most tokens of one answer; null when not known."""
+    """Maximum tokens of one answer; null when unknown."""
     modalities: list[str]
     """What it takes: text, image, audio."""
     efforts: list[str]
     """The values that `effort` may have."""
+    tools: bool | None
+    """Whether it can call tools; null when unknown."""
+    thinking: bool | None
+    """Whether it can think before it answers; null when unknown."""
+    images: bool | None
+    """Whether it takes images; null when unknown."""
     available: bool
     """Whether it can be used now."""
     default: bool
     """Whether it is used when none is chosen."""
     prices: Json | None = None
-    """US dollars a million tokens, where known."""
+    """US dollars per million tokens, where known."""
     reason: str | None = None
     """Why it cannot be used."""
 
@@ -110,18 +119,34 @@ class ModelsListResult(Wire, kw_only=True, frozen=True):
     """For the next page; absent on the last."""
 
 
+class ModelsFetchParams(Params, kw_only=True, frozen=True):
+    name: str
+    """The model, such as `smollm2`."""
+
+
+class ModelsFetchResult(Wire, kw_only=True, frozen=True):
+    model: str
+    """`local:NAME`, as `config.model` takes it."""
+    path: str
+    """The file."""
+    bytes: int
+    """Its size."""
+    fetched: bool
+    """False when it was there already."""
+
+
 class SettingsReadParams(Params, kw_only=True, frozen=True):
     """`scope` limits the answer to one file; without it the effective values come."""
 
     scope: Literal["user", "project"] | None = None
-    """Only what this file says."""
+    """Only the values of this file."""
     project_path: str | None = None
     """The project whose file takes part."""
 
 
 class SettingValue(Wire, kw_only=True, frozen=True):
     value: Any
-    """The value in force."""
+    """The effective value."""
     layer: str
     """Where it comes from: default, user, project, file (`--config`), environment or command line."""
 
@@ -133,8 +158,8 @@ class SettingsReadResult(Wire, kw_only=True, frozen=True):
     """Changes whenever the file does."""
     path: str | None = None
     """The file that was read."""
-    warnings: list[str] = []
-    """What was wrong in the files and is not in force."""
+    warnings: list[str] = always([])
+    """Errors in the files; these values are not used."""
 
 
 class SettingsWriteParams(Params, kw_only=True, frozen=True):
@@ -153,8 +178,17 @@ class SettingsWriteParams(Params, kw_only=True, frozen=True):
 class ProjectTrustParams(Params, kw_only=True, frozen=True):
     path: str
     """The project's folder."""
-    trusted: bool
-    """Whether it is trusted from now on."""
+    trusted: bool | None = None
+    """Whether it is trusted from now on, with its settings, hooks and rules as they are now; absent: only look."""
+
+
+class TrustChange(Wire, kw_only=True, frozen=True):
+    path: str
+    """The file, from the project's top."""
+    change: str
+    """`added`, `changed` or `removed`."""
+    diff: str
+    """A unified diff of limited length; values that may be secrets are masked."""
 
 
 class ProjectTrustResult(Wire, kw_only=True, frozen=True):
@@ -162,6 +196,9 @@ class ProjectTrustResult(Wire, kw_only=True, frozen=True):
     """The real path of the folder."""
     trusted: bool
     """Whether it is trusted now."""
+    changes: list[TrustChange] | None = None
+    """What had changed in its settings, hooks and rules since it was trusted before; until it is trusted again,
+    nothing of them runs."""
 
 
 class DoctorCheck(Wire, kw_only=True, frozen=True):
@@ -188,9 +225,12 @@ class DoctorReportParams(Params, kw_only=True, frozen=True):
     """Writes a zip for a bug report to `path`; `redact` leaves out names, titles and paths."""
 
     path: str
-    """The zip file to write."""
+    """The zip file to write, an absolute path. A link in its place is never followed, and the sidecar's own data folder
+    is refused in any case."""
     redact: bool = True
     """False keeps names, titles and paths."""
+    overwrite: bool = False
+    """Replace an existing regular file, instead of answering -32003."""
 
 
 class DoctorReportResult(Wire, kw_only=True, frozen=True):

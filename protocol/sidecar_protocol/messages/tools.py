@@ -1,11 +1,11 @@
-"""What a model can call and a person can type: tools of every source, and commands. Also the calls that go to the
+"""What a model can call and a user can type: tools of every source, and commands. Also the calls that go to the
 app: its own tools, and the unsaved text of its editor."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from .base import ChatRef, Json, Key, Params, Wire
+from .base import ChatRef, Json, Key, Params, Wire, always
 from .connection import OfferedTool
 
 __all__ = [
@@ -35,14 +35,15 @@ class ToolCallRequest(ChatRef, kw_only=True, frozen=True):
     name: str
     """The tool, as it was offered."""
     arguments: Json
-    """What the model gave it."""
+    """The arguments from the model."""
 
 
 class ToolCallResult(Wire, kw_only=True, frozen=True):
     content: list[Json]
-    """What the tool says, as content blocks; the model reads the text of `text` and `resource`."""
+    """The output of the tool, as content blocks; the model gets the text of `text` and `resource`, and `image` and
+    `audio` (by `data`, `path` or `blobId`) if it takes them."""
     is_error: bool = False
-    """Whether it failed; the model is told so and may try again."""
+    """Whether it failed; the model gets the error and may try again."""
 
 
 class ReadBufferRequest(ChatRef, kw_only=True, frozen=True):
@@ -54,7 +55,7 @@ class ReadBufferRequest(ChatRef, kw_only=True, frozen=True):
 
 class ReadBufferResult(Wire, kw_only=True, frozen=True):
     text: str | None
-    """The text as the person sees it; null when there is no unsaved change."""
+    """The text as the user sees it; null when there is no unsaved change."""
 
 
 class ToolsListParams(Key, kw_only=True, frozen=True):
@@ -65,7 +66,7 @@ class ToolInfo(Wire, kw_only=True, frozen=True):
     name: str
     """The name that the model calls."""
     description: str
-    """What the model is told of it."""
+    """The description that the model gets."""
     kind: str
     """read, edit, delete, move, search, execute, think, fetch or other."""
     source: Literal["builtin", "app", "mcp"]
@@ -94,13 +95,13 @@ class ToolServer(Wire, kw_only=True, frozen=True):
     """How often it failed in a row."""
     error: str | None = None
     """Why it failed, in English."""
-    left_out: list[str] = []
+    left_out: list[str] = always([])
     """Tools of it that cannot be offered, such as for their names."""
 
 
 class ToolsListResult(Wire, kw_only=True, frozen=True):
     items: list[ToolInfo]
-    """The tools in force."""
+    """The available tools."""
     servers: list[ToolServer]
     """The MCP servers, those that failed included."""
     next_cursor: str | None = None
@@ -111,7 +112,7 @@ class ToolsOfferParams(Params, kw_only=True, frozen=True):
     """Replaces what `initialize` or an earlier offer brought."""
 
     tools: list[OfferedTool]
-    """All tools of the app; none takes them back."""
+    """All tools of the app; an empty list removes them."""
 
 
 class ToolsOfferResult(Wire, kw_only=True, frozen=True):
@@ -132,8 +133,8 @@ class CommandInfo(Wire, kw_only=True, frozen=True):
     """What may follow it, as a usage line; empty when nothing may."""
     description: str
     """What it does."""
-    examples: list[str] = []
-    """Whole lines to try."""
+    examples: list[str] = always([])
+    """Complete examples."""
 
 
 class CommandsListResult(Wire, kw_only=True, frozen=True):

@@ -8,7 +8,7 @@ HOOKS = [
         "Key",
         "HooksListResult",
         "global",
-        "The hooks that hold in a chat or project, where each comes from, what is wrong with it, and how it went.",
+        "The hooks that apply in a chat or project, their files, their problems, and their last runs.",
         {"chatId": "tab-7"},
     ),
 ]

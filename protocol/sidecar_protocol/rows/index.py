@@ -10,7 +10,7 @@ INDEX = [
         "IndexAddParams",
         "IndexAddResult",
         "global",
-        "Keep a text, a file or a folder, so that it can be searched. Answered when it can be found.",
+        "Store a text, a file or a folder, so that it can be searched. Answered when it can be found.",
         {**_CHAT, "content": "WARN loom 7: thread broke\nINFO loom 7: mended\n", "source": "loom.log"},
     ),
     Method(
@@ -18,7 +18,7 @@ INDEX = [
         "IndexSearchParams",
         "IndexSearchResult",
         "global",
-        "Search what is kept, by words: the places that hold them, within so many tokens.",
+        "Search the index by words: the chunks that contain them, within a number of tokens.",
         {**_CHAT, "queries": ["thread broke"], "maxTokens": 600},
     ),
     Method(
@@ -30,14 +30,27 @@ INDEX = [
         {**_CHAT, "id": "out:0123456789ab", "lines": {"start": 1, "end": 40}},
     ),
     Method(
-        "index/list", "IndexListParams", "IndexListResult", "global", "What is kept, newest first.", _CHAT
+        "index/chunks",
+        "IndexChunksParams",
+        "IndexChunksResult",
+        "global",
+        "The chunks of a source, in the order of its text.",
+        {**_CHAT, "id": "out:0123456789ab", "includeText": True, "limit": 2},
+    ),
+    Method(
+        "index/list",
+        "IndexListParams",
+        "IndexListResult",
+        "global",
+        "The sources in the index, newest first.",
+        _CHAT,
     ),
     Method(
         "index/remove",
         "IndexRemoveParams",
         "IndexRemoveResult",
         "global",
-        "Forget a source, or all of one name.",
+        "Remove a source, or all of one name.",
         {**_CHAT, "source": "loom.log"},
     ),
 ]

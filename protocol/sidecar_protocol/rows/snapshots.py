@@ -10,7 +10,7 @@ SNAPSHOTS = [
         "Key",
         "SnapshotsListResult",
         "chat",
-        "What the chat's session has come to: now, and when it was kept.",
+        "The snapshots of a chat: of now, and the stored ones.",
         {"chatId": "tab-7"},
     ),
     Method(
@@ -26,7 +26,7 @@ SNAPSHOTS = [
         "SnapshotsRestoreParams",
         "SnapshotsRestoreResult",
         "chat",
-        "Send a snapshot along with the next prompt, once, and open its files again. History stays as it is.",
+        "Send a snapshot once with the next prompt, and open its files again. History does not change.",
         _ONE,
     ),
 ]

@@ -8,7 +8,7 @@ SYSTEM = [
         "BlobPutParams",
         "BlobPutResult",
         "global",
-        "Keep some bytes, to name them in a prompt's content.",
+        "Store bytes, to use them in a prompt's content.",
         {"data": "aGVsbG8=", "mimeType": "text/plain", "name": "hello.txt"},
     ),
     Method(
@@ -16,7 +16,7 @@ SYSTEM = [
         "BlobReadParams",
         "BlobReadResult",
         "global",
-        "Read kept bytes, or a range of them.",
+        "Read stored bytes, or a range of them.",
         {"blobId": "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824", "length": 4},
     ),
     Method(
@@ -24,14 +24,14 @@ SYSTEM = [
         "Empty",
         "ProvidersListResult",
         "global",
-        "The providers, where each is, and where its key comes from: the first thing that a settings page asks.",
+        "The providers, their addresses, and the source of each key, for a settings page.",
     ),
     Method(
         "providers/configure",
         "ProvidersConfigureParams",
         "ProvidersConfigureResult",
         "global",
-        "Give a provider its key, or take it back. The answer never has the key; `status` `models` follows.",
+        "Set the key of a provider, or remove it. The answer never has the key; `status` `models` follows.",
         {"provider": "openai", "apiKey": "sk-example-1234", "store": "memory"},
     ),
     Method(
@@ -39,10 +39,19 @@ SYSTEM = [
         "ProvidersTestParams",
         "ProvidersTestResult",
         "global",
-        "Ask a provider for its models: whether address and key are right, and if not, why.",
+        "Test a provider by a request for its models: whether address and key are right, and if not, why.",
         {"provider": "openai"},
     ),
     Method("models/list", "ModelsListParams", "ModelsListResult", "global", "The models that can be chosen."),
+    Method(
+        "models/fetch",
+        "ModelsFetchParams",
+        "ModelsFetchResult",
+        "global",
+        "Download a small model that runs on this machine. `status` reports its progress; after `$/cancelRequest` the"
+        " next call resumes it.",
+        {"name": "smollm2"},
+    ),
     Method(
         "settings/read",
         "SettingsReadParams",
@@ -63,7 +72,7 @@ SYSTEM = [
         "ProjectTrustParams",
         "ProjectTrustResult",
         "global",
-        "Let a project's own configuration take part in what runs code, or stop it.",
+        "Trust a project's own settings, hooks and servers, or end the trust.",
         {"path": "/home/ada/engine", "trusted": True},
     ),
     Method(
@@ -86,7 +95,7 @@ SYSTEM = [
         "ShutdownParams",
         "ShutdownResult",
         "connection",
-        "End turns, commit, and say the state of every chat. `exit` follows.",
+        "End turns, commit, and return the state of every chat. `exit` follows.",
         {"graceMs": 0},
     ),
 ]

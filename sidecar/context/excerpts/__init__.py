@@ -1,7 +1,7 @@
-"""A part of a text that is too long for its room: what the prompt points at, the outline, head and tail. Pure.
+"""Shortens a text that exceeds its tokens: what the prompt refers to, the outline, head and tail. Pure.
 
-`pointing` reads the prompt, `outline` the structure of the text, `order` says which lines come first, and `fitting`
-takes as many of them as fit.
+`pointing` reads the prompt, `outline` the structure of the text, `order` ranks the lines, and `fitting` takes
+as many of them as fit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Takes as many lines of a text as fit, in the order of what matters, and draws them in the order of the text. Pure.
+"""Takes as many lines of a text as fit, most important first, and renders them in the order of the text.
+Pure.
 
-Counting tokens is dear, so lines are chosen by their bytes, and only what would be shown is counted: a few times, while
-the number of bytes that makes so many tokens is searched for.
+Counting tokens is expensive, so lines are chosen by their bytes, and only the rendered excerpt is counted: a
+few times, while searching for the number of bytes that yields so many tokens.
 """
 
 from __future__ import annotations
@@ -11,101 +12,100 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from ...text.token_estimate import BYTES_PER_TOKEN
 from . import pointing
-from .order import ordered
+from .order import order_lines
 from .outline import Outline, outline
 
 Count = Callable[[str], int]
 
 MAX_COUNTS = 16
-"""Calls of the tokenizer for one excerpt; five or so are usual."""
+"""Calls of the tokenizer for one excerpt; about five are usual."""
 
-BYTES_A_TOKEN = 3
-"""Where the search begins."""
-
-LONG_TOKEN = 32
-"""Characters: a text with more of these for each token that there is room for is not counted whole."""
+MAX_TOKEN_BYTES = 32
+"""Characters per available token: a longer text is not counted whole."""
 
 GOOD_SHARE = 0.995
-"""Of the room: closer than this nobody can tell the difference."""
+"""Of the limit: a closer result makes no difference."""
 
 MAX_CUT_LINES = 4
-"""Lines, each too long for the room by itself, of which a part is shown."""
+"""Lines that are each too long for the limit, of which a part is shown."""
 
 MAX_MISSES = 300
-"""Lines in a row that did not fit: the rest of the order is not looked at."""
+"""Consecutive lines that did not fit: the rest of the order is skipped."""
 
 WIDEST_LINES = 1000
-"""Bytes a line, on average, from which on a text has no layout: it is minified or data."""
+"""Average bytes per line from which on a text has no layout: it is minified or data."""
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 
 
-class _Text(msgspec.Struct, frozen=True):
-    """What does not depend on the room. `costs` are bytes with the line's end."""
+class _AnalysedText(msgspec.Struct, frozen=True):
+    """What does not depend on the limit. `costs` are bytes including the line end."""
 
     lines: list[str]
     costs: list[int]
     order: list[int]
     mentions: pointing.Mentions
     focuses: dict[int, list[int]] = {}
-    """Filled when a line has to be cut: searching one takes a while, and it is drawn several times."""
+    """Filled when a line has to be cut: searching one takes a while, and it is rendered several times."""
 
     @property
     def marker_cost(self) -> int:
         return len(_marker(len(self.lines)).encode()) + 1
 
     def part(self, line: int, size: int) -> str:
-        """So many characters of a line: around what is pointed at, else from both ends."""
+        """Return so many characters of a line: around what the prompt refers to, otherwise from both ends."""
         text = self.lines[line]
         if line not in self.focuses:
-            self.focuses[line] = pointing.focuses(self.mentions, text)
+            self.focuses[line] = pointing.focus_offsets(self.mentions, text)
         focuses = self.focuses[line]
         if not focuses:
-            return _joined(text, [(0, size - size // 3), (len(text) - size // 3, len(text))])
+            return _join_spans(text, [(0, size - size // 3), (len(text) - size // 3, len(text))])
         each = size // len(focuses)
-        return _joined(text, [(max(0, at - each // 3), at - each // 3 + each) for at in focuses])
+        return _join_spans(text, [(max(0, at - each // 3), at - each // 3 + each) for at in focuses])
 
 
 class _Choice(msgspec.Struct, frozen=True):
-    """The lines to show, and of some of them only so many characters."""
+    """The lines to show, and for some of them a limit of characters."""
 
     lines: list[int]
     parts: dict[int, int]
 
 
 def excerpt(text: str, hint: str, max_tokens: int, count: Count, *, path: str = "") -> str:
-    """The text when it fits, else the lines that matter most to `hint`, in order, with a count of those between them.
+    """Return the text if it fits, otherwise the lines that matter most to `hint`, in order, with a count of
+    omitted lines.
 
-    Lines end with `\\n` in it whatever they ended with. `path` tells the language, and which line numbers are meant.
-    Empty when there is no room for anything.
+    All lines of the result end with `\\n`. `path` determines the language, and which line numbers are meant.
+    Empty when nothing fits.
     """
     if max_tokens <= 0 or not text:
         return ""
-    if len(text) <= LONG_TOKEN * max_tokens and count(text) <= max_tokens:
+    if len(text) <= MAX_TOKEN_BYTES * max_tokens and count(text) <= max_tokens:
         return text
-    read = _read(text, hint, path)
+    read = _analyse(text, hint, path)
     low, high = 0, sum(read.costs) + 1
     best = ""
-    room = min(BYTES_A_TOKEN * max_tokens, high - 1)
+    space = min(BYTES_PER_TOKEN * max_tokens, high - 1)
     for attempt in range(MAX_COUNTS - 1):
-        made = _drawn(read, _chosen(read, room))
+        made = _render(read, _choose_lines(read, space))
         tokens = count(made)
         if tokens <= max_tokens:
-            low, best = room, made
+            low, best = space, made
             if tokens >= GOOD_SHARE * max_tokens:
                 break
         else:
-            high = room
+            high = space
         if high - low <= 1:
             break
-        guess = room * max_tokens // max(1, tokens)
+        guess = space * max_tokens // max(1, tokens)
         halves = attempt > MAX_COUNTS // 2 or not low < guess < high
-        room = (low + high) // 2 if halves else guess
+        space = (low + high) // 2 if halves else guess
     return best
 
 
-def _read(text: str, hint: str, path: str) -> _Text:
+def _analyse(text: str, hint: str, path: str) -> _AnalysedText:
     lines = _BREAK.split(text) if "\r" in text else text.split("\n")
     if not lines[-1]:
         lines.pop()
@@ -116,24 +116,24 @@ def _read(text: str, hint: str, path: str) -> _Text:
     for line in lines[:-1]:
         starts.append(starts[-1] + len(line) + 1)
     structure = outline(lines, path) if len(plain) < WIDEST_LINES * len(lines) else Outline()
-    found = pointing.mentions(hint, path)
-    places = pointing.places(found, plain, starts, structure)
-    return _Text(lines, costs, ordered(len(lines), structure, places), found)
+    found = pointing.find_mentions(hint, path)
+    places = pointing.find_positions(found, plain, starts, structure)
+    return _AnalysedText(lines, costs, order_lines(len(lines), structure, places), found)
 
 
-def _chosen(read: _Text, room: int) -> _Choice:
-    """The lines that fit into so many bytes, with the markers that stand for the others."""
+def _choose_lines(read: _AnalysedText, space: int) -> _Choice:
+    """Return the lines that fit into so many bytes, including the markers for omitted ones."""
     marker = read.marker_cost
     shown = bytearray(len(read.lines) + 2)
     shown[0] = shown[-1] = 1
-    left = room - marker
+    left = space - marker
     parts: dict[int, int] = {}
     misses = 0
     for line in read.order:
         gaps = marker * (1 - shown[line] - shown[line + 2])
         cost = read.costs[line] + gaps
         alone = read.costs[line] + marker * ((line > 0) + (line + 1 < len(read.lines)))
-        if alone > room:
+        if alone > space:
             if len(parts) == MAX_CUT_LINES or (parts and left - gaps < 2 * marker):
                 continue
             parts[line] = max(0, left - gaps) // 2
@@ -154,7 +154,7 @@ def _chosen(read: _Text, room: int) -> _Choice:
 
 
 def _close_gaps(shown: bytearray, costs: Sequence[int], marker: int) -> None:
-    """Shows the lines that cost no more than the marker that would stand for them."""
+    """Show the lines that cost no more than the marker that would replace them."""
     gap = shown.find(0)
     while gap >= 0:
         end = shown.find(1, gap)
@@ -163,7 +163,7 @@ def _close_gaps(shown: bytearray, costs: Sequence[int], marker: int) -> None:
         gap = shown.find(0, end)
 
 
-def _drawn(read: _Text, choice: _Choice) -> str:
+def _render(read: _AnalysedText, choice: _Choice) -> str:
     if not choice.lines:
         return ""
     drawn: list[str] = []
@@ -178,7 +178,7 @@ def _drawn(read: _Text, choice: _Choice) -> str:
     return "\n".join(drawn)
 
 
-def _joined(line: str, spans: Sequence[tuple[int, int]]) -> str:
+def _join_spans(line: str, spans: Sequence[tuple[int, int]]) -> str:
     drawn, end = "", 0
     for first, last in spans:
         first, last = max(first, end), min(last, len(line))

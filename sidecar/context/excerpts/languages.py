@@ -1,4 +1,5 @@
-"""How the definitions of each language begin, as data: patterns for the first line of a head. Knows no text."""
+"""The beginnings of definitions in each language, as data: patterns for the first line of a head. Knows no
+text."""
 
 from __future__ import annotations
 
@@ -11,31 +12,31 @@ Pattern = re.Pattern[str]
 
 
 class Language(msgspec.Struct, frozen=True, eq=False):
-    """`heads` are tried in order. The name is the first group that is not empty, or the last word in a group `last`.
+    """`heads` are tried in order. The name is the first non-empty group, or the last word in a group `last`.
 
-    No pattern may take more than about the square of a line's length, whatever the line says.
+    No pattern may take more than about quadratic time in the length of a line, whatever its text.
     """
 
     heads: tuple[Pattern, ...] = ()
     unsure: tuple[Pattern, ...] = ()
-    """Those heads that calls and conditions look like, unless a body opens."""
+    """Heads that calls and conditions can look like, unless a body opens."""
 
     imports: Pattern | None = None
     opens: str = ""
-    """What a body opens with; empty where a head is always one line."""
+    """What opens a body; empty where a head is always one line."""
 
     hashes: bool = False
-    """Whether `#` begins a comment."""
+    """Whether `#` starts a comment."""
 
     quotes: tuple[str, ...] = ()
-    """Signs around strings of many lines, whose text may stand at the margin."""
+    """Delimiters of multi-line strings, whose text may be unindented."""
 
     headings: Pattern | None = None
-    """Of a text in sections: a first group that is as long as the section is deep, and the name."""
+    """For a text in sections: a first group as long as the section is deep, and the name."""
 
 
 def language_of(path: str) -> Language | None:
-    """By the ending of a file's name."""
+    """Return the language by the extension of a file's name."""
     name = path.replace("\\", "/").rsplit("/", 1)[-1].lower()
     ending = name.rsplit(".", 1)[-1] if "." in name else name
     family = _FAMILIES.get(ending)
@@ -65,7 +66,7 @@ _WORDS = (
     r"|super|this|typeof|sizeof|foreach|until|unless|goto|in|not|fixed|guard|defer|go|select|match|loop"
     r"|synchronized)\b)"
 )
-"""What no definition begins with, however much the rest of its line looks like one."""
+"""What no definition starts with, however much the rest of its line looks like one."""
 
 _MODIFIERS = (
     r"(?:(?:export|default|declare|public|private|protected|internal|fileprivate|static|final|abstract|sealed|non-sealed"
@@ -90,7 +91,7 @@ _TYPED = (
     rf"\s*+(?:template\s*<[^(]*>\s*)?{_WORDS}(?:@\w+(?:\([^)]*\))?\s+)*"
     r"(?P<last>[\w\s:.$~&*?<>,\[\]]++[=!+/%^|-]*+)\("
 )
-"""Types, a name and an opening parenthesis: also what many statements look like."""
+"""Types, a name and an opening parenthesis: many statements look like this too."""
 
 _PATTERNS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "python": ((rf"\s*+(?:async\s+)?(?:def|class|cdef\s+class|cpdef)\s+{_NAME}",), ()),

@@ -1,8 +1,9 @@
-"""Which lines of a text come first when not all can be shown. Pure, and blind to how much room there is.
+"""Ranks the lines of a text by importance when not all can be shown. Pure, and independent of the token
+limit.
 
-One order serves every room: whoever takes its beginning shows more of the same when there is more room. First what is
-pointed at, with the heads of the definitions around it; then the rest of those definitions; then places that are less
-surely meant; then the outline; then head and tail.
+One order serves every limit: with more tokens, more of the same order is shown. First what the prompt refers
+to, with the heads of the definitions around it; then the rest of those definitions; then less certain
+positions; then the outline; then head and tail.
 """
 
 from __future__ import annotations
@@ -10,30 +11,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from .outline import Definition, Outline
-from .pointing import Place
+from .pointing import Position
 
 AROUND_LINES = 4
-"""Lines on both sides of a place that is surely meant."""
+"""Lines on both sides of a position that is certainly meant."""
 
 NEAR_LINES = 1
 """The same for one that may be meant: there are many of these."""
 
 WIDE_LINES = 20
-"""What stands for a definition where the text has none."""
+"""Used instead of a definition where the text has none."""
 
 WHOLE_LINES = 400
-"""Of one definition, on both sides of a place: the rest of a giant comes after the outline."""
+"""Of one definition, on both sides of a position: the rest of a very long one comes after the outline."""
 
 IMPORT_LINES = 24
-"""Of the imports, ahead of the definitions; a longer list would push them out."""
+"""Imports before the definitions; a longer list would displace them."""
 
 
-def ordered(count: int, structure: Outline, places: Sequence[Place]) -> list[int]:
-    """All lines, each once."""
-    return list(dict.fromkeys(_Order(count, structure).lines(places)))
+def order_lines(count: int, structure: Outline, places: Sequence[Position]) -> list[int]:
+    """Return all lines, each once."""
+    return list(dict.fromkeys(_LineOrder(count, structure).lines(places)))
 
 
-class _Order:
+class _LineOrder:
     def __init__(self, count: int, structure: Outline) -> None:
         self._count = count
         self._imports = structure.imports
@@ -43,14 +44,14 @@ class _Order:
         for at, one in enumerate(self._all):
             self._owners[one.first : one.last + 1] = [at] * (one.last + 1 - one.first)
 
-    def lines(self, places: Sequence[Place]) -> Iterator[int]:
+    def lines(self, places: Sequence[Position]) -> Iterator[int]:
         strong = [place for place in places if place.strong]
         weak = [place for place in places if not place.strong]
         for group, around in ((strong, AROUND_LINES), (weak, NEAR_LINES)):
             for place in group:
                 yield from range(place.first, place.last + 1)
             for place in group:
-                yield from self._surroundings(place, around)
+                yield from self._enclosing_lines(place, around)
             for place in group if group is strong else ():
                 yield from self._definition(place)
         yield from self._outline()
@@ -58,8 +59,8 @@ class _Order:
             yield from self._definition(place)
         yield from self._ends()
 
-    def _surroundings(self, place: Place, around: int) -> Iterator[int]:
-        """The heads that say where a place stands, and some lines on both sides, within its definition."""
+    def _enclosing_lines(self, place: Position, around: int) -> Iterator[int]:
+        """Return the heads that enclose a position, and some lines on both sides, within its definition."""
         for one in self._enclosing(place.first):
             yield from _head(one)
         low, high = self._borders(self._owners[place.first])
@@ -69,8 +70,9 @@ class _Order:
             if place.first - distance >= low:
                 yield place.first - distance
 
-    def _definition(self, place: Place) -> list[int]:
-        """The innermost definition around a place, nearest lines first; of what is nested in it, first the heads."""
+    def _definition(self, place: Position) -> list[int]:
+        """Return the innermost definition around a position, nearest lines first; of nested definitions, the
+        heads first."""
         owner = self._owners[place.first]
         reach = WHOLE_LINES if owner >= 0 else WIDE_LINES
         low, high = self._borders(owner)
@@ -91,13 +93,13 @@ class _Order:
             at = self._all[at].parent
 
     def _outline(self) -> Iterator[int]:
-        """The imports, then heads from the outside in."""
+        """Return the imports, then heads from the outside in."""
         yield from self._imports[:IMPORT_LINES]
         for one in sorted(self._all, key=lambda one: one.depth):
             yield from _head(one)
 
     def _ends(self) -> Iterator[int]:
-        """Two lines from the head for each from the tail, until they meet."""
+        """Return two lines from the head for each from the tail, until they meet."""
         low, high = 0, self._count - 1
         while low <= high:
             yield low

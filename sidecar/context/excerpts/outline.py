@@ -1,8 +1,9 @@
-"""The definitions of a text, by its layout: heads are known by how they begin, ends by indentation. Pure.
+"""Finds the definitions of a text by its layout: heads by how they begin, ends by indentation. Pure.
 
-It looks at lines and never parses, so it takes one pass over any text, and a broken file costs no more than a sound
-one. Parsers with grammars do not have that property: some kilobytes of open brackets cost them minutes and gigabytes.
-Where a text is laid out unlike its language is usually written, definitions are missed or end early; nothing fails.
+It reads lines and never parses, so it takes one pass over any text, and a broken file costs no more than a
+valid one. Parsers with grammars do not have that property: some kilobytes of open brackets cost them minutes
+and gigabytes. In a text with an unusual layout for its language, definitions are missed or end early; nothing
+fails.
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ import msgspec
 from .languages import Language, language_of
 
 MAX_HEAD_LINES = 12
-"""Of one definition: a longer list of parameters is told by its beginning."""
+"""Of one definition: the beginning of a longer parameter list is enough."""
 
 MAX_HEAD_WIDTH = 400
-"""Characters of a line that a head is looked for in: patterns may take the square of that."""
+"""Characters of a line in which a head is searched: patterns may take quadratic time."""
 
 MAX_TRIED = 10_000
-"""Lines that look like heads, in one text: each is read on to see whether a body opens."""
+"""Lines that look like heads, per text: each is read further to see whether a body opens."""
 
 MAX_LINES = 100_000
-"""Of a text that has an outline; one with more is data."""
+"""Of a text with an outline; a longer one is data."""
 
 MAX_COMMENT_LINES = 30
-"""Above a definition: more than that is a chapter of its own."""
+"""Above a definition: a longer comment is a section of its own."""
 
 MAX_STRING_LINES = 400
-"""Of one string: a longer one is more likely a quote sign in a comment, which must not hide the rest."""
+"""Of one string: a longer one is more likely a quotation mark in a comment, which must not hide the rest."""
 
-_CLOSED = re.compile(r"\s*(?:[)}\]]|end\b)")
+_CLOSING = re.compile(r"\s*(?:[)}\]]|end\b)")
 _REMARK = re.compile(r"\s*(?:#|//|--|/\*|\*(?:\s|/|$))")
 _COMMENT = re.compile(r"\s*(?://|/\*|\*(?:\s|/|$))")
 _ABOVE = re.compile(r"\s*(?:@\w|#\[|\[\w.*\]\s*$|//|/\*|\*|--|template\s*<)")
@@ -42,7 +43,7 @@ _QUOTED = re.compile(r"'\w?\"{3}'|\"\w?'{3}\"")
 _STRING = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|`[^`]*`|//.*|/\*.*?\*/")
 _NAMES = re.compile(r"~?#?[\w$]+")
 _BRACKET = re.compile(r"[()\[\]{};]")
-_MORE = (
+_HEAD_GOES_ON = (
     "{",
     ">",
     ")",
@@ -61,7 +62,7 @@ _FENCE = re.compile(r" {0,3}(```|~~~)")
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """Lines count from 0 and both ends are included. `first` stands before `head` where comments belong to it."""
+    """Lines count from 0 and both ends are included. `first` is before `head` where comments belong to it."""
 
     first: int
     head: int
@@ -70,18 +71,18 @@ class Definition(msgspec.Struct, frozen=True):
     name: str
     depth: int = 0
     parent: int = -1
-    """Where it stands among the definitions of its outline."""
+    """Its index among the definitions of its outline."""
 
 
 class Outline(msgspec.Struct, frozen=True):
-    """The definitions in the order of their heads, and the lines that import something."""
+    """The definitions in the order of their heads, and the import lines."""
 
     definitions: list[Definition] = []
     imports: list[int] = []
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """`first` and `start` as in a definition; `closes` when a brace or a word ends it."""
+    """`first` and `start` as in a definition; `closes` when a brace or a keyword ends it."""
 
     first: int
     start: int
@@ -91,12 +92,12 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 def outline(lines: Sequence[str], path: str) -> Outline:
-    """Nothing for a text whose language the name does not tell."""
+    """Return the outline; empty for a text whose language the name does not show."""
     language = language_of(path)
     if language is None or len(lines) > MAX_LINES:
         return Outline()
     if language.headings:
-        return Outline(_nested(_sections(lines, language.headings)))
+        return Outline(_with_parents(_sections(lines, language.headings)))
     inside = _string_lines(lines, language.quotes)
     imports = [
         at
@@ -104,11 +105,11 @@ def outline(lines: Sequence[str], path: str) -> Outline:
         if language.imports is not None and not inside[at] and language.imports.match(line)
     ]
     heads = _heads(lines, language, inside)
-    return Outline(_nested(_ended(lines, heads, inside)), imports)
+    return Outline(_with_parents(_with_ends(lines, heads, inside)), imports)
 
 
 def _sections(lines: Sequence[str], headings: re.Pattern[str]) -> list[Definition]:
-    """A heading, and all beneath it up to the next one that is not smaller."""
+    """Return each heading with everything below it, up to the next one of the same or a higher level."""
     found: list[Definition] = []
     open_: list[tuple[int, int, str]] = []
     fence = ""
@@ -129,7 +130,7 @@ def _sections(lines: Sequence[str], headings: re.Pattern[str]) -> list[Definitio
 
 
 def _string_lines(lines: Sequence[str], quotes: Sequence[str]) -> bytearray:
-    """Marks the lines that begin inside a string of many lines: their indentation means nothing."""
+    """Mark the lines that begin inside a multi-line string: their indentation has no meaning."""
     inside = bytearray(len(lines))
     for quote in quotes:
         odd = [
@@ -147,7 +148,7 @@ def _string_lines(lines: Sequence[str], quotes: Sequence[str]) -> bytearray:
 
 
 def _heads(lines: Sequence[str], language: Language, inside: Sequence[int]) -> dict[int, _Head]:
-    """Where definitions begin."""
+    """Return where definitions begin."""
     heads: dict[int, _Head] = {}
     beyond = tried = 0
     for at, line in enumerate(lines):
@@ -169,7 +170,7 @@ def _heads(lines: Sequence[str], language: Language, inside: Sequence[int]) -> d
 
 
 def _name(found: re.Match[str]) -> str:
-    """The last name in what the pattern took for one: types stand before it, and type parameters after it."""
+    """Return the last name in the match: types precede it, and type parameters follow it."""
     group = next((group for group in found.groups() if group), "").strip()
     if not found.re.groupindex:
         return group
@@ -179,9 +180,10 @@ def _name(found: re.Match[str]) -> str:
 
 
 def _head_end(lines: Sequence[str], at: int, language: Language, unsure: bool) -> tuple[int, bool] | None:
-    """The last line of a head, and whether something closes what it opens; None when it turns out to be a statement."""
+    """Return the last line of a head, and whether something closes what it opens; None when it is a
+    statement."""
     if language.opens == "{":
-        last = _opening(lines, at)
+        last = _opening_brace_line(lines, at)
         if last is not None:
             return last, _is_open("\n".join(lines[at : last + 1]))
         return None if unsure else (at, False)
@@ -196,13 +198,19 @@ def _head_end(lines: Sequence[str], at: int, language: Language, unsure: bool) -
     return at, False
 
 
-def _opening(lines: Sequence[str], at: int) -> int | None:
-    """The line on which the first brace opens that stands in no other bracket; None when a statement ends before it."""
+def _opening_brace_line(lines: Sequence[str], at: int) -> int | None:
+    """Return the line of the first opening brace outside other brackets; None when a statement ends before
+    it."""
     indent = _indent(lines[at])
     depth = 0
     for line in range(at, min(len(lines), at + MAX_HEAD_LINES)):
         text = lines[line]
-        if line > at and depth <= 0 and _indent(text) <= indent and not text.lstrip().startswith(_MORE):
+        if (
+            line > at
+            and depth <= 0
+            and _indent(text) <= indent
+            and not text.lstrip().startswith(_HEAD_GOES_ON)
+        ):
             return None
         for found in _BRACKET.finditer(_STRING.sub("", text[:MAX_HEAD_WIDTH])):
             sign = found[0]
@@ -217,9 +225,10 @@ def _is_open(head: str) -> bool:
     return plain.count("{") > plain.count("}")
 
 
-def _ended(lines: Sequence[str], heads: dict[int, _Head], inside: Sequence[int]) -> list[Definition]:
-    """Each head with its end. What a brace or a word closes goes on up to there, even past lines at the margin, which
-    stand in a string or are labels; what nothing closes ends before the next line that stands no deeper."""
+def _with_ends(lines: Sequence[str], heads: dict[int, _Head], inside: Sequence[int]) -> list[Definition]:
+    """Return each head with its end. A definition closed by a brace or keyword extends to it, even past
+    unindented lines, which are in a string or are labels; any other ends before the next line that is not
+    deeper."""
     made: list[Definition] = []
     open_: list[tuple[int, int]] = []
     filled = body = -1
@@ -233,13 +242,13 @@ def _ended(lines: Sequence[str], heads: dict[int, _Head], inside: Sequence[int])
         if inside[at]:
             filled = at
         if inside[at] or not line or line.isspace() or (at not in heads and _REMARK.match(line)):
-            continue  # Remarks and preprocessor lines may stand anywhere, and end nothing.
+            continue  # Comments and preprocessor lines may be anywhere, and end nothing.
         indent = _indent(line)
         if at in heads:
             close(indent, min(filled, heads[at].first - 1), closed=True)
             open_.append((indent, at))
             body = heads[at].last
-        elif at > body and _CLOSED.match(line):
+        elif at > body and _CLOSING.match(line):
             close(indent + 1, filled, closed=True)
             if open_ and heads[open_[-1][1]].closes:
                 close(indent, at, closed=True)
@@ -251,7 +260,7 @@ def _ended(lines: Sequence[str], heads: dict[int, _Head], inside: Sequence[int])
 
 
 def _above(lines: Sequence[str], head: int, language: Language) -> tuple[int, int]:
-    """Where the comments and decorations right above a head begin, and where the decorations do."""
+    """Return where the comments and decorators directly above a head begin, and where the decorators do."""
     indent = _indent(lines[head])
     pattern = _ABOVE_OR_HASH if language.hashes else _ABOVE
     first = start = head
@@ -267,8 +276,8 @@ def _above(lines: Sequence[str], head: int, language: Language) -> tuple[int, in
     return first, start
 
 
-def _nested(definitions: Sequence[Definition]) -> list[Definition]:
-    """The same with their depths and parents."""
+def _with_parents(definitions: Sequence[Definition]) -> list[Definition]:
+    """Return the same definitions with their depths and parents."""
     made: list[Definition] = []
     around: list[int] = []
     for one in definitions:

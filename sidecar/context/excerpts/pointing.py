@@ -1,7 +1,8 @@
-"""What a prompt points at in a text: lines by number, fragments by quotation, definitions and uses by name. Pure.
+"""Finds what a prompt refers to in a text: lines by number, fragments by quotation, definitions and uses by
+name. Pure.
 
-Works by form in any language: numbers beside a file's name, quotes, and words that look like code. A plain word counts
-when a definition bears it, or when it is long and stands in few places.
+Works by form in any language: numbers beside a file name, quotation marks, and words that look like code. An
+ordinary word counts when a definition has that name, or when it is long and occurs in few lines.
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ import msgspec
 from .outline import Outline
 
 MAX_HINT = 16_000
-"""Characters of a prompt that are looked at, half from each end: people ask before or after what they paste."""
+"""Characters of a prompt that are read, half from each end: people ask before or after what they paste."""
 
 MAX_NAMES = 60
 MAX_FRAGMENTS = 40
 MAX_RANGES = 20
-"""Of a prompt: what is named after so many others cannot get room anyway."""
+"""Of a prompt: further ones would not fit anyway."""
 
 MAX_PLACES = 40
-"""Of one name or fragment: what stands in more places tells no place apart."""
+"""Of one name or fragment: a more frequent one identifies no position."""
 
 MAX_POINTED = 200
-"""Places in all: each brings its surroundings along, and a room of 2,000 tokens has as many lines."""
+"""Positions in all: each adds its surroundings, and 2,000 tokens are about as many lines."""
 
 MAX_USES = 6
 """Of one name that is defined here: its definition says more."""
 
 FEW_PLACES = 3
-"""A name that is only used here, and so rarely, is looked at like a line that is named."""
+"""A name that is only used here, and this rarely, is treated like a named line."""
 
 MAX_RANGE_LINES = 400
 
@@ -66,21 +67,22 @@ class Mentions(msgspec.Struct, frozen=True):
     fragments: list[str] = []
     owned: list[tuple[str, str]] = []
     names: list[str] = []
-    """They look like code."""
+    """Names that look like code."""
 
     words: list[str] = []
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Lines that are pointed at, both ends included. `strong`: their whole definition is wanted before the outline."""
+class Position(msgspec.Struct, frozen=True):
+    """Lines that the prompt refers to, both ends included. `strong`: their whole definition comes before the
+    outline."""
 
     first: int
     last: int
     strong: bool = True
 
 
-def mentions(hint: str, path: str) -> Mentions:
-    """What is named in a prompt; a line number beside the name of another file is none of this text's."""
+def find_mentions(hint: str, path: str) -> Mentions:
+    """Return what a prompt names; a line number beside another file's name does not count."""
     if len(hint) > MAX_HINT:
         hint = f"{hint[: MAX_HINT // 2]}\n{hint[-MAX_HINT // 2 :]}"
     fragments = list(dict.fromkeys(_fragments(hint)))[:MAX_FRAGMENTS]
@@ -108,30 +110,33 @@ def mentions(hint: str, path: str) -> Mentions:
     )
 
 
-def places(found: Mentions, text: str, starts: Sequence[int], structure: Outline) -> list[Place]:
-    """Where that is, the most surely meant first. `starts` are the offsets of the lines of `text`."""
+def find_positions(found: Mentions, text: str, starts: Sequence[int], structure: Outline) -> list[Position]:
+    """Return the positions of the mentions, most certain first. `starts` are the offsets of the lines of
+    `text`."""
     count = len(starts)
-    made = [Place(first, min(last, count - 1)) for first, last in found.ranges if first < count]
-    owned = _owned(found, structure)
+    made = [Position(first, min(last, count - 1)) for first, last in found.ranges if first < count]
+    owned = _find_owned(found, structure)
     made += owned
     taken = {name for pair in found.owned for name in pair} if owned else set()
-    made += [place for name in found.names if name not in taken for place in _defined(name, structure)]
+    made += [
+        place for name in found.names if name not in taken for place in _find_definitions(name, structure)
+    ]
     for fragment in found.fragments:
         lines = _lines(text, fragment, starts)
-        made += [Place(line, line, len(lines) <= FEW_PLACES) for line in lines]
-    made += [place for word in found.words for place in _defined(word, structure)]
+        made += [Position(line, line, len(lines) <= FEW_PLACES) for line in lines]
+    made += [place for word in found.words for place in _find_definitions(word, structure)]
     rare = [name for name in found.words if len(name) > 6 or not name.isascii()][:MAX_NAMES]
     wanted = [name for name in [*found.names, *rare] if name not in taken]
     uses = [(name, _lines(text, name, starts, whole=True)) for name in wanted]
     for name, lines in sorted(uses, key=lambda use: len(use[1])):
-        defined = bool(_defined(name, structure))
+        defined = bool(_find_definitions(name, structure))
         strong = len(lines) <= FEW_PLACES and name in found.names and not defined
-        made += [Place(line, line, strong) for line in lines[: MAX_USES if defined else MAX_PLACES]]
+        made += [Position(line, line, strong) for line in lines[: MAX_USES if defined else MAX_PLACES]]
     return sorted(dict.fromkeys(made), key=lambda place: not place.strong)[:MAX_POINTED]
 
 
-def focuses(found: Mentions, line: str) -> list[int]:
-    """Where in a line too long to show the prompt points; few, and in order."""
+def focus_offsets(found: Mentions, line: str) -> list[int]:
+    """Return the offsets in an overlong line that the prompt refers to; few, and in order."""
     wanted = [*found.fragments, *found.names, *(word for word in found.words if len(word) > 6)]
     hits = [(line.find(word), line.count(word)) for word in wanted]
     telling = sorted((times, at) for at, times in hits if at >= 0 and times <= MAX_PLACES)
@@ -142,12 +147,12 @@ def _ranges(hint: str, path: str) -> Iterator[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     for found in _TRACE_LINE.finditer(hint):
         spans.append(found.span())
-        if _is_same(found[1], path):
+        if _is_same_path(found[1], path):
             yield int(found[2]), int(found[2])
     for found in _FILE_LINE.finditer(hint):
         if any(first <= found.start() < last for first, last in spans):
             continue
-        if _is_this(found[1], path) or (not found[1] and found[0][0] == "#"):
+        if _names_this_file(found[1], path) or (not found[1] and found[0][0] == "#"):
             yield int(found[2]), int(found[3] or found[2])
         if found[1]:
             spans.append(found.span())
@@ -159,15 +164,16 @@ def _ranges(hint: str, path: str) -> Iterator[tuple[int, int]]:
         yield int(found[1]), int(found[1]) + max(1, int(found[2] or 1)) - 1
 
 
-def _is_this(name: str, path: str) -> bool:
-    """`example.py:3` says a line, `localhost:80` does not, and `:3` alone does at the start of a word."""
+def _names_this_file(name: str, path: str) -> bool:
+    """Return whether a name before a number is this file: `example.py:3` names a line, `localhost:80` does
+    not, and `:3` alone does at the start of a word."""
     if path:
-        return bool(name) and _is_same(name, path)
+        return bool(name) and _is_same_path(name, path)
     return bool(re.search(r"\.[A-Za-z]\w*$", name))
 
 
-def _is_same(name: str, path: str) -> bool:
-    """One may be absolute and the other relative: the shorter is the end of the longer."""
+def _is_same_path(name: str, path: str) -> bool:
+    """Return whether the shorter path is the end of the longer: one may be absolute and the other relative."""
     if not path:
         return True
     ours = [part.lower() for part in re.split(r"[/\\]", path) if part not in ("", ".")]
@@ -187,28 +193,32 @@ def _fragments(hint: str) -> Iterator[str]:
                 yield line.strip()
 
 
-def _owned(found: Mentions, structure: Outline) -> list[Place]:
-    """`Owner.name`: the definition of that name within the one of the owner's."""
+def _find_owned(found: Mentions, structure: Outline) -> list[Position]:
+    """Find `Owner.name`: the definition of that name inside the definition of the owner."""
     made = []
     for owner, name in found.owned:
         for one in structure.definitions:
             above = structure.definitions[one.parent].name if one.parent >= 0 else ""
             if one.name == name and above == owner:
-                made.append(Place(one.head, one.head_last))
+                made.append(Position(one.head, one.head_last))
     return made[:MAX_PLACES]
 
 
-def _defined(name: str, structure: Outline) -> list[Place]:
-    return [Place(one.head, one.head_last) for one in structure.definitions if one.name == name][:MAX_PLACES]
+def _find_definitions(name: str, structure: Outline) -> list[Position]:
+    return [Position(one.head, one.head_last) for one in structure.definitions if one.name == name][
+        :MAX_PLACES
+    ]
 
 
 def _lines(text: str, wanted: str, starts: Sequence[int], whole: bool = False) -> list[int]:
-    """The lines in which something stands; none when it stands in too many to tell anything."""
+    """Return the lines in which something occurs; none when there are too many to identify a position."""
     lines: dict[int, None] = {}
     at = text.find(wanted)
     while at >= 0:
         end = at + len(wanted)
-        if not whole or not (_is_part(text[at - 1 : at]) or _is_part(text[end : end + 1])):
+        if not whole or not (
+            _is_name_character(text[at - 1 : at]) or _is_name_character(text[end : end + 1])
+        ):
             lines[bisect_right(starts, at) - 1] = None
             if len(lines) > MAX_PLACES:
                 return []
@@ -216,5 +226,5 @@ def _lines(text: str, wanted: str, starts: Sequence[int], whole: bool = False) -
     return list(lines)
 
 
-def _is_part(sign: str) -> bool:
+def _is_name_character(sign: str) -> bool:
     return sign == "_" or (sign.isascii() and sign.isalnum())

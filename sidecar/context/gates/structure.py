@@ -1,8 +1,9 @@
-"""What a prompt is made of beside words: names of files, identifiers, code, traces, log lines, pieces of a diff.
+"""Finds what a prompt contains besides words: file names, identifiers, code, stack traces, log lines, parts
+of a diff.
 
-Works the same in every language. Knows nothing of gates; its own lists (`words/common.json`) are of file endings and
-names. A prompt may be a megabyte that was pasted: only its two ends are looked at, lines only at their beginning, and
-no expression here repeats a repetition, so a hostile prompt costs no more than a long one.
+Works the same in every language. Knows nothing of gates; its own lists (`words/common.json`) are of file
+extensions and names. A prompt may be a pasted megabyte: only its two ends are read, lines only at their
+beginning, and no expression nests repetitions, so a hostile prompt costs no more than a long one.
 """
 
 from __future__ import annotations
@@ -13,20 +14,23 @@ import re
 
 import msgspec
 
-from .phrases import MARKS, WIDE, ends
+from ...text.folding import WIDE
+from ..phrases.files import read_words
+from ..phrases.rules import MARKS, ends, is_in_phrases
 
-LOOKED_AT = 8_000
-"""Characters from either end. What is asked stands before or after what was pasted, not in the middle of it."""
+MAX_CHARACTERS_READ = 8_000
+"""Characters from either end. The question is before or after pasted text, not in the middle of it."""
 
-LINE_LOOKED_AT = 400
+MAX_LINE_READ = 400
 MAX_LINES = 400
-"""Of each of these many lines: a trace's line is shorter, and its first lines tell what it is."""
+"""Characters per line, and lines: a line of a stack trace is shorter, and its first lines identify it."""
 
 _NAME = rf"[^\W{WIDE}\u1100-\u11ff\uac00-\ud7af]"
 _RUN = re.compile(rf"(?:{_NAME}|[.@~+$/\\-])+(?::\d+|\((?!s\)))?")
 _SPAN = re.compile(r"`([^`\n]{1,200})`")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
-_INNER = re.compile(r"[a-z0-9][A-Z]|[A-Z][A-Z][a-z]|[^_]_[^_]")
+_PLAIN_NAME = re.compile(r"(?<![\w.])[A-Za-z][A-Za-z0-9]{3,80}(?!\w|\.\w)")
+_CODE_NAME = re.compile(r"[a-z0-9][A-Z]|[A-Z][A-Z][a-z]|[^_]_[^_]")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 
 _TRACE = re.compile(
@@ -57,25 +61,28 @@ _EXIT = re.compile(
 _GIT = re.compile(r"\bgit (?:diff|status|show)\b|(?<!\S)--(?:staged|cached)\b", re.IGNORECASE)
 
 
-class Common(msgspec.Struct, frozen=True):
+class CommonNames(msgspec.Struct, frozen=True):
     """`words/common.json`."""
 
     extensions: frozenset[str]
     names: frozenset[str]
-    """Of files without an ending."""
+    """Of files without an extension."""
 
     products: frozenset[str]
 
 
 class Structure(msgspec.Struct, frozen=True):
-    """`prose` is the text with a private character for each thing that is no word (`phrases.MARKS`)."""
+    """`prose` is the text with a private-use character for each thing that is not a word (`rules.MARKS`)."""
 
     prose: str
     files: tuple[str, ...] = ()
-    """Those of the known files that are named."""
+    """The known files that are named."""
 
-    known_name: bool = False
-    """An identifier is named that occurs in an open file."""
+    names: frozenset[str] = frozenset()
+    """The identifiers that are named and occur in an open file."""
+
+    words: frozenset[str] = frozenset()
+    """Those that are spelled as ordinary words, such as `tokenize`: they may be meant as words."""
 
     place: bool = False
     """A file and a line, `foo.py:12`, of a file that need not be known."""
@@ -89,16 +96,17 @@ class Structure(msgspec.Struct, frozen=True):
     git: bool = False
 
 
-def read(prompt: str, files: tuple[str, ...], identifiers: frozenset[str]) -> Structure:
-    text = ends(prompt, LOOKED_AT)
-    lines = [line[:LINE_LOOKED_AT] for line in text.splitlines()[:MAX_LINES]]
+def read_structure(prompt: str, files: tuple[str, ...], identifiers: frozenset[str]) -> Structure:
+    text = ends(prompt, MAX_CHARACTERS_READ)
+    lines = [line[:MAX_LINE_READ] for line in text.splitlines()[:MAX_LINES]]
     prose, code = _without_fences(text)
-    names = _Names(files, identifiers)
+    names = _NameMarker(files, identifiers)
     prose = names.take(prose)
     return Structure(
         prose=_prose_lines(prose),
         files=tuple(file for file in files if file in names.named),
-        known_name=names.known,
+        names=frozenset(names.known),
+        words=frozenset(names.known_words),
         place=names.place,
         path=names.path,
         code=code,
@@ -110,18 +118,20 @@ def read(prompt: str, files: tuple[str, ...], identifiers: frozenset[str]) -> St
     )
 
 
-def shaped(name: str) -> bool:
-    """Whether it is spelled as code: snake_case or camelCase, which no natural word is. Names such as __init__ are
-    everybody's and point at no file."""
-    return _INNER.search(name) is not None and not name.startswith("__")
+def is_code_name(name: str) -> bool:
+    """Return whether a name is spelled as code: snake_case or camelCase, which no natural word is. Names such
+    as __init__ are ubiquitous and identify no file."""
+    return _CODE_NAME.search(name) is not None and not name.startswith("__")
 
 
-class _Names:
-    """Finds names in prose and puts a mark in the place of each."""
+class _NameMarker:
+    """Finds names in prose and replaces each by a mark."""
 
     def __init__(self, files: tuple[str, ...], identifiers: frozenset[str]) -> None:
         self.named: set[str] = set()
-        self.known = self.place = self.path = False
+        self.known: set[str] = set()
+        self.known_words: set[str] = set()
+        self.place = self.path = False
         self._files: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
         for file in files:
             if parts := _parts(file):
@@ -132,12 +142,21 @@ class _Names:
 
     def take(self, prose: str) -> str:
         for file in self._odd:
-            # A name with blanks, or in a script without them, is no run of its own: it is looked for as it stands.
+            # A name with spaces, or in a script without them, is not a run of its own: it is searched as it
+            # is.
             if (base := os.path.basename(file)) and base in prose:
                 self.named.add(file)
                 prose = prose.replace(base, MARKS["FILE"])
         prose = _SPAN.sub(lambda found: self._span(found.group(1)), prose)
-        return _RUN.sub(lambda found: self._run(found.group()), prose)
+        prose = _RUN.sub(lambda found: self._run(found.group()), prose)
+        return _PLAIN_NAME.sub(lambda found: self._word(found.group()), prose) if self._identifiers else prose
+
+    def _word(self, word: str) -> str:
+        """Mark a name such as `tokenize`, which no phrase has and an open file does."""
+        if word not in self._identifiers or is_in_phrases(word):
+            return word
+        self.known_words.add(word)
+        return MARKS["WORD"]
 
     def _span(self, inside: str) -> str:
         marked = " ".join(self._run(run.group(), quoted=True) for run in _RUN.finditer(inside))
@@ -145,7 +164,7 @@ class _Names:
 
     def _run(self, run: str, quoted: bool = False) -> str:
         called = run.endswith("(")
-        bare, tail = _bare(run.removesuffix("("))
+        bare, tail = _strip_punctuation(run.removesuffix("("))
         path, colon, line = bare.partition(":")
         if named := self._file(path):
             self.named.update(named)
@@ -156,30 +175,33 @@ class _Names:
             self.place |= bool(colon)
             return f" {MARKS['PATH']} {tail}"
         plain = quoted or called
-        names = _IDENTIFIER.findall(path) if plain or shaped(path) else []
-        self.known |= any(name in self._identifiers and (plain or shaped(name)) for name in names)
-        if any(map(shaped, names)):
+        names = _IDENTIFIER.findall(path) if plain or is_code_name(path) else []
+        self.known.update(
+            name for name in names if name in self._identifiers and (plain or is_code_name(name))
+        )
+        if any(map(is_code_name, names)):
             return f" {MARKS['NAME']} {line}{tail}"
         return run
 
     def _file(self, path: str) -> list[str]:
-        """The known files that a run names: by the end of the path, or without its ending when that is plain."""
+        """Return the known files that a run names: by the end of the path, or without its extension if that
+        is unambiguous."""
         for spelled in dict.fromkeys((path, path.rpartition("-")[0])):
             parts = _parts(spelled)
             if not parts:
                 continue
             of_that_name = self._files.get(parts[-1], ())
             if named := [file for file, known in of_that_name if _same_end(parts, known)]:
-                # `Makefile` names the file of that name; "license" and "readme" are also plain words.
+                # `Makefile` names the file of that name; "license" and "readme" are also ordinary words.
                 plain = "." not in parts[-1] and len(parts) == 1
                 return [file for file in named if not plain or os.path.basename(file) == spelled]
-            if shaped(parts[-1]) and (file := self._stems.get(parts[-1].casefold())):
+            if is_code_name(parts[-1]) and (file := self._stems.get(parts[-1].casefold())):
                 return [file]
         return []
 
 
-def _bare(run: str) -> tuple[str, str]:
-    """A run without the marks that end a sentence, and those marks."""
+def _strip_punctuation(run: str) -> tuple[str, str]:
+    """Return a run without the punctuation that ends a sentence, and that punctuation."""
     bare = run.rstrip(".-+~@/\\")
     return bare.lstrip("@"), run[len(bare) :]
 
@@ -189,7 +211,8 @@ def _parts(path: str) -> tuple[str, ...]:
 
 
 def _same_end(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """`orders.py` names `src/orders.py`, and so does `/home/me/src/orders.py`, but `lib/orders.py` does not."""
+    """Return whether one path is the end of the other: `orders.py` and `/home/me/src/orders.py` name
+    `src/orders.py`, but `lib/orders.py` does not."""
     short = min(len(one), len(other))
     return short > 0 and one[-short:] == other[-short:] and (len(one) == short or len(other) > 1)
 
@@ -213,7 +236,7 @@ def _is_path(path: str) -> bool:
 
 
 def _without_fences(text: str) -> tuple[str, bool]:
-    """Prose alone, a mark for each block of code; a fence that is never closed runs to the end."""
+    """Return prose with a mark for each code block; an unclosed fence extends to the end."""
     pieces = _FENCE.split(text)
     if len(pieces) == 1:
         return text, False
@@ -221,17 +244,15 @@ def _without_fences(text: str) -> tuple[str, bool]:
 
 
 def _prose_lines(text: str) -> str:
-    """Without lines that a program wrote: their words are not the user's."""
-    kept = (line for line in text.split("\n") if not _written(line[:LINE_LOOKED_AT]))
+    """Return the text without lines that a program wrote: their words are not the user's."""
+    kept = (line for line in text.split("\n") if not _is_program_output(line[:MAX_LINE_READ]))
     return "\n".join(kept)
 
 
-def _written(line: str) -> bool:
+def _is_program_output(line: str) -> bool:
     return _TRACE.match(line) is not None or _LOG.match(line) is not None
 
 
 @functools.cache
-def _common() -> Common:
-    folder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "words")
-    with open(os.path.join(folder, "common.json"), "rb") as file:
-        return msgspec.json.decode(file.read(), type=Common)
+def _common() -> CommonNames:
+    return read_words("common", CommonNames)

@@ -1,8 +1,8 @@
-"""What of a chat's own past a prompt needs again. Pure: `store/recall` finds the messages, this chooses among them and
-packs them into the room there is."""
+"""Selects what a prompt needs from the chat's own past. Pure: `store/search/message_search` finds the
+messages, this package ranks them and packs them into the available tokens."""
 
-from .packing import Snippet, packed, rendered
-from .ranking import Scored, ranked
+from .packing import Snippet, pack_snippets, render_snippets
+from .ranking import Scored, rank_messages
 from .terms import terms_of
 
-__all__ = ["Scored", "Snippet", "packed", "ranked", "rendered", "terms_of"]
+__all__ = ["Scored", "Snippet", "pack_snippets", "rank_messages", "render_snippets", "terms_of"]

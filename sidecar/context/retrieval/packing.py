@@ -1,5 +1,5 @@
-"""Puts the best of the past into the room there is: whole messages first, then parts of long ones around what was
-found. Pure and deterministic; what comes out never takes more than its room, as the given count counts."""
+"""Packs the best messages of the past into the available tokens: whole messages first, then parts of long
+ones around the match. Pure and deterministic; the result never exceeds the limit as counted by `count`."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from ...model.recall import Candidate
+from ...model.recall import MessageCandidate
 from .dates import day_of
 from .ranking import Scored
 
 Count = Callable[[str], int]
 
 MIN_PART = 16
-"""Tokens: a smaller piece of a message tells nothing."""
+"""Tokens: a smaller piece of a message carries no information."""
 
 ROUNDS = 3
-"""The whole counts less than its lines, one by one: what is left then is filled again."""
+"""The whole has fewer tokens than the sum of its lines: the difference is filled again."""
 
 FINE = 8000
-"""Tokens: in a larger room what is left after the first time is not worth counting everything again."""
+"""Tokens: with a larger limit, the rest after the first round is not worth counting everything again."""
 
 MAX_MISSES = 48
-"""Messages in a row that are too large for what is left, until the rest is filled with parts."""
+"""Consecutive messages that are too large for the rest, before it is filled with parts."""
 
 MAX_PARTS = 4
 
 MIN_SCORE = 0.0005
-"""What is less likely needed than this is left out even when there is room."""
+"""Messages that are less likely needed are omitted even if they would fit."""
 
 COMPARED_LETTERS = 400
-"""At the beginning and at the end of two messages, to see that one repeats the other."""
+"""At the beginning and end of two messages, to detect that one repeats the other."""
 
 GAP = "…"
 
@@ -53,15 +53,15 @@ class Snippet(msgspec.Struct, frozen=True):
     whole: bool = True
 
 
-def packed(scored: Sequence[Scored], count: Count, max_tokens: int) -> list[Snippet]:
-    """What goes into the window, by days and in the chat's order. `scored` has the best for its room first."""
+def pack_snippets(scored: Sequence[Scored], count: Count, max_tokens: int) -> list[Snippet]:
+    """Return the snippets to send, by day and in the chat's order. `scored` has the best for its size first."""
     packer = _Packer(count, max_tokens)
-    packer.fill(_unlike(scored))
+    packer.fill(_without_repeats(scored))
     return packer.fitting()
 
 
-def rendered(snippets: Iterable[Snippet]) -> str:
-    """A line with the day, whenever it changes, and each message behind the name or role of who said it."""
+def render_snippets(snippets: Iterable[Snippet]) -> str:
+    """Render a line with the day whenever it changes, and each message after the name or role of its speaker."""
     lines: list[str] = []
     day = None
     for snippet in snippets:
@@ -82,22 +82,23 @@ class _Packer:
 
     def fill(self, scored: Sequence[Scored]) -> None:
         rest = scored
+        # Prices of single lines add up to more than the whole: counting it again shows what is left.
         for _ in range(ROUNDS):
             if self._left < MIN_PART or not rest:
                 return
             taken = len(self._taken)
             rest = self._whole(rest)
             if len(self._taken) == taken or self._max > FINE:
-                break  # then counting the whole again tells nothing new
-            self._left = self._max - self._count(rendered(self._ordered()))
+                break  # counting the whole again would not change anything
+            self._left = self._max - self._count(render_snippets(self._by_date()))
         by_score = sorted(rest[:MAX_MISSES], key=lambda one: (-one.score, -one.candidate.id))
         for one in by_score[:MAX_PARTS]:
-            room = self._left - self._price(_snippet(one.candidate, ""))
-            if room >= MIN_PART and (text := part(one.candidate.text, one.terms, self._count, room)):
+            space = self._left - self._price(_snippet(one.candidate, ""))
+            if space >= MIN_PART and (text := best_part(one.candidate.text, one.terms, self._count, space)):
                 self._take(_snippet(one.candidate, text, whole=False))
 
     def _whole(self, scored: Sequence[Scored]) -> list[Scored]:
-        """Take whole messages as long as some fit; what is left over."""
+        """Take whole messages while some fit; return the rest."""
         rest: list[Scored] = []
         misses = 0
         for at, one in enumerate(scored):
@@ -110,15 +111,17 @@ class _Packer:
                 misses += 1
         return rest
 
-    def _ordered(self) -> list[Snippet]:
+    def _by_date(self) -> list[Snippet]:
         return sorted(self._taken, key=lambda snippet: (day_of(snippet.ts), snippet.ordinal, snippet.id))
 
     def fitting(self) -> list[Snippet]:
-        """What was taken, in order. Tokens join otherwise in the whole than line by line: then the last one goes."""
+        """Return what was taken, in order. The whole can have more tokens than its lines; then the last one
+        is dropped."""
         while True:
-            ordered = self._ordered()
-            if not ordered or self._count(rendered(ordered)) <= self._max:
+            ordered = self._by_date()
+            if not ordered or self._count(render_snippets(ordered)) <= self._max:
                 return ordered
+            # The last one was taken last, and so is the least valuable.
             self._taken.pop()
 
     def _take(self, snippet: Snippet) -> bool:
@@ -135,8 +138,8 @@ class _Packer:
         return self._count(_line(snippet) + "\n") + (0 if day in self._days else self._count(f"{day}:\n"))
 
 
-def _unlike(scored: Sequence[Scored]) -> list[Scored]:
-    """Without those that say again what a better one says."""
+def _without_repeats(scored: Sequence[Scored]) -> list[Scored]:
+    """Drop messages that repeat a better one."""
     known: dict[str, Scored] = {}
     for one in scored:
         if one.score >= MIN_SCORE:
@@ -146,8 +149,9 @@ def _unlike(scored: Sequence[Scored]) -> list[Scored]:
     return list(known.values())
 
 
-def part(text: str, terms: Iterable[str], count: Count, max_tokens: int) -> str:
-    """The sentences or lines around the one that holds most of the terms; "" when not even a piece of it fits."""
+def best_part(text: str, terms: Iterable[str], count: Count, max_tokens: int) -> str:
+    """Return the sentences or lines around the one with most of the terms; "" when not even a part of it
+    fits."""
     if not text.strip():
         return ""
     edges = sorted({0, *(found.end() for found in _BREAK.finditer(text)), len(text)})
@@ -155,39 +159,41 @@ def part(text: str, terms: Iterable[str], count: Count, max_tokens: int) -> str:
     pieces = [text[start:end].lower() for start, end in itertools.pairwise(edges)]
     best = max(range(len(pieces)), key=lambda at: (sum(stem in pieces[at] for stem in stems), -at))
     first, last = best, best + 1
-    if count(_marked(text, edges[first], edges[last])) > max_tokens:
+    if count(_with_gap_marks(text, edges[first], edges[last])) > max_tokens:
         return _cut(text, edges[first], edges[last], count, max_tokens)
     while True:
         grown = [(first, last + 1)] if last + 1 < len(edges) else []
         grown += [(first - 1, last)] if first else []
         fitting = [
-            span for span in grown if count(_marked(text, edges[span[0]], edges[span[1]])) <= max_tokens
+            span
+            for span in grown
+            if count(_with_gap_marks(text, edges[span[0]], edges[span[1]])) <= max_tokens
         ]
         if not fitting:
-            return _marked(text, edges[first], edges[last])
+            return _with_gap_marks(text, edges[first], edges[last])
         first, last = fitting[0]
 
 
 def _cut(text: str, start: int, end: int, count: Count, max_tokens: int) -> str:
-    """As much of the beginning of a piece as fits."""
+    """Return as much of the beginning of a piece as fits."""
     low, high = 0, end - start
     while low < high:
         middle = (low + high + 1) // 2
-        if count(_marked(text, start, start + middle)) <= max_tokens:
+        if count(_with_gap_marks(text, start, start + middle)) <= max_tokens:
             low = middle
         else:
             high = middle - 1
-    return _marked(text, start, start + low) if low else ""
+    return _with_gap_marks(text, start, start + low) if low else ""
 
 
-def _marked(text: str, start: int, end: int) -> str:
+def _with_gap_marks(text: str, start: int, end: int) -> str:
     kept = text[start:end].strip()
     before = f"{GAP} " if text[:start].strip() else ""
     after = f" {GAP}" if text[end:].strip() else ""
     return f"{before}{kept}{after}"
 
 
-def _snippet(one: Candidate, text: str, whole: bool = True) -> Snippet:
+def _snippet(one: MessageCandidate, text: str, whole: bool = True) -> Snippet:
     return Snippet(one.turn, one.ordinal, one.id, one.role, one.name, one.ts, text, whole)
 
 

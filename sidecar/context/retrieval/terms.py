@@ -1,6 +1,7 @@
-"""What of a prompt is looked up in the past: its words without those that say nothing, in any script. Pure.
+"""Extracts the search terms of a prompt: its words without stop words, in any script. Pure.
 
-A term is one token of an index. It holds letters and digits only, so nothing that a user writes is read as syntax.
+A term is one token of an index. It contains only letters and digits, so nothing that a user writes is read as
+FTS syntax.
 """
 
 from __future__ import annotations
@@ -10,20 +11,20 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from ...model.recall import Terms
-from .lists import lists
+from ...model.recall import PromptTerms
+from .lists import word_lists
 
 MAX_WORDS = 24
-"""Of a long prompt those that tell most: numbers, names and long words. Each costs a query."""
+"""The most significant words of a long prompt: numbers, names and long words. Each costs a query."""
 
 MAX_PIECES = 32
 """Pairs and triples of characters, each."""
 
 READ_CHARACTERS = 20_000
-"""Of a prompt. What is pasted beyond that is not what is asked."""
+"""Of a prompt. Text pasted beyond that is not part of the question."""
 
 ASKING = 0.4
-"""How much of a word's weight a word about asking has: "summary", "mentioned", "suggest"."""
+"""The relative weight of a word about asking: "summary", "mentioned", "suggest"."""
 
 MAX_LETTERS = 40
 """Of a word. Longer ones are hashes, keys and encoded data."""
@@ -32,14 +33,14 @@ WITHOUT_BLANKS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 )
-"""Thai, Lao, Burmese, Khmer, Japanese, Chinese; and Korean, whose words carry their endings with them."""
+"""Thai, Lao, Burmese, Khmer, Japanese, Chinese; and Korean, whose words include their endings."""
 
 _WORD = re.compile(rf"[^\W_{WITHOUT_BLANKS}]+")
 _RUN = re.compile(rf"[{WITHOUT_BLANKS}]{{2,}}")
 _GRAMMAR = re.compile(r"[\u3040-\u309f]+")
 
 
-def terms_of(prompt: str) -> Terms:
+def terms_of(prompt: str) -> PromptTerms:
     text = unicodedata.normalize("NFC", prompt[:READ_CHARACTERS])
     words = [word for word in _WORD.findall(text) if _is_token(word)]
     stop, asking = _lists_for(word.lower() for word in words)
@@ -56,17 +57,17 @@ def terms_of(prompt: str) -> Terms:
         best = sorted(kept, key=lambda word: (kept[word], telling[word]), reverse=True)[:MAX_WORDS]
         kept = {word: weight for word, weight in kept.items() if word in set(best)}
     pairs, triples = _pieces(text)
-    return Terms(kept, triples, pairs)
+    return PromptTerms(kept, triples, pairs)
 
 
 def _is_token(word: str) -> bool:
-    """Whether the index takes the word for one token too: its table of letters is older than Python's."""
+    """Return whether the index treats the word as one token too: its Unicode table is older than Python's."""
     category = unicodedata.ucd_3_2_0.category
     return len(word) <= MAX_LETTERS and all(category(letter)[0] in "LN" for letter in word)
 
 
 def _lists_for(words: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
-    """Stop words and words about asking, of the language that most of the prompt's stop words are of: "die" is
+    """Return stop words and words about asking, in the language of most of the prompt's stop words: "die" is
     grammar in German and a subject in English."""
     said = list(words)
     best = max(_stop(), key=lambda language: sum(word in _stop()[language] for word in said))
@@ -74,7 +75,7 @@ def _lists_for(words: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _pieces(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Neighbouring characters of scripts without blanks, in pairs and in threes; Hiragana alone is grammar."""
+    """Return adjacent characters of scripts without spaces, in pairs and triples; Hiragana alone is grammar."""
     skipped = _stop()["zh"] | _stop()["ja"] | _asking()["zh"] | _asking()["ja"]
     pairs: dict[str, None] = {}
     triples: dict[str, None] = {}
@@ -90,9 +91,9 @@ def _pieces(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 @functools.cache
 def _stop() -> dict[str, frozenset[str]]:
-    return {language: frozenset(words) for language, words in lists().stop.items()}
+    return {language: frozenset(words) for language, words in word_lists().stop.items()}
 
 
 @functools.cache
 def _asking() -> dict[str, frozenset[str]]:
-    return {language: frozenset(words) for language, words in lists().asking.items()}
+    return {language: frozenset(words) for language, words in word_lists().asking.items()}

@@ -1,23 +1,23 @@
-"""The structured summary that stands for turns which are no longer sent: its shape, how it is drawn and cut to size,
-how it is made without a model, and how a model is asked for it. Pure but for its word lists, which are read once.
-"""
+"""The structured summary that replaces turns which are no longer sent: its shape, its rendering and cutting,
+its extraction without a model, and the request for it to a model. Pure except for its word lists, which are
+read once."""
 
 from __future__ import annotations
 
-from .asking import parsed, request
+from .asking import parse_summary, summary_request
 from .extracting import extract
-from .fitting import fitted
-from .shape import Fact, File, Said, Summary, Trouble, rendered
+from .fitting import fit_summary
+from .shape import Fact, KnownError, Summary, TouchedFile, UserQuote, render_summary
 
 __all__ = [
     "Fact",
-    "File",
-    "Said",
+    "KnownError",
     "Summary",
-    "Trouble",
+    "TouchedFile",
+    "UserQuote",
     "extract",
-    "fitted",
-    "parsed",
-    "rendered",
-    "request",
+    "fit_summary",
+    "parse_summary",
+    "render_summary",
+    "summary_request",
 ]

@@ -1,7 +1,7 @@
-"""How a model is asked for a summary, and how its answer is read.
+"""Builds the request for a summary to a model, and parses its answer.
 
-The turns are data that can give no orders, and the answer is believed only as far as it can be checked: goal, messages
-and turn ids come from the turns, never from the model.
+The turns are data that can give no instructions, and the answer is used only as far as it can be checked:
+goal, messages and turn ids come from the turns, never from the model.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ...model import JsonObject
 from ...model.content import Item, Turn
 from . import reading
-from .extracting import observed
+from .extracting import observe_turns
 from .shape import (
     MAX_CONSTRAINTS,
     MAX_DECISIONS,
@@ -26,18 +27,18 @@ from .shape import (
     MAX_PATH_BYTES,
     MAX_TASKS,
     Fact,
-    File,
+    KnownError,
     Summary,
-    Trouble,
+    TouchedFile,
     both_ends,
     one_line,
 )
 
 MAX_REQUEST_BYTES = 240_000
-"""Of the turns in a request: 60,000 tokens or so, for the caller who knows of no smaller window."""
+"""Of the turns in a request: about 60,000 tokens, for a caller that knows of no smaller context window."""
 
 LEAST_LINE = 200
-"""Bytes of one item with what stands around it, however many there are: less tells nothing."""
+"""Bytes of one item with its metadata, however many there are: less carries no information."""
 
 MAX_ITEM_BYTES = 6_000
 MAX_NAMED = 10
@@ -47,7 +48,7 @@ MAX_INSTRUCTIONS_BYTES = 2_000
 
 MAX_ANSWER = 1_000_000
 MAX_STARTS = 40
-"""Characters of an answer, and places in it where JSON may begin. A summary has a hundredth of that."""
+"""Characters of an answer, and positions in it where JSON may start. A summary has a hundredth of that."""
 
 LISTS = ("constraints", "decisions", "tasks", "files", "errors", "facts")
 
@@ -69,7 +70,7 @@ _SEPARATORS = {code: f"\\u{code:04x}" for code in (0x7F, 0x85, 0x2028, 0x2029)}
 T = TypeVar("T")
 
 
-def request(
+def summary_request(
     previous: Summary | None,
     turns: Sequence[Turn],
     instructions: str | None,
@@ -77,15 +78,15 @@ def request(
     *,
     max_bytes: int = MAX_REQUEST_BYTES,
 ) -> str:
-    """The prompt that asks for the summary as JSON. `max_bytes` bounds what is quoted of the turns."""
-    lines = [_json({"summary": _shown(previous)})] if previous else []
-    lines += _quoted(reading.visible(turns), max_bytes)
+    """Return the prompt that requests the summary as JSON. `max_bytes` limits what is quoted of the turns."""
+    lines = [_json({"summary": _previous_parts(previous)})] if previous else []
+    lines += _quote_turns(reading.visible_turns(turns), max_bytes)
     data = "\n".join(lines)
     fence = _fence(data)
     parts = [
         "Summarise the chat below, so that the work can go on without it. Answer with one JSON object alone:",
         _SHAPE,
-        _rules(previous, max_tokens),
+        _summary_rules(previous, max_tokens),
     ]
     if instructions and (wish := both_ends(instructions, MAX_INSTRUCTIONS_BYTES)):
         parts.append(f"The user asks of this summary: {wish}")
@@ -97,14 +98,14 @@ def request(
     return "\n\n".join(parts)
 
 
-def parsed(text: str, previous: Summary | None, turns: Sequence[Turn]) -> Summary | None:
-    """What a model answered, with all that can be checked put right; None when nothing of it can be used."""
-    answer = _answer(text)
+def parse_summary(text: str, previous: Summary | None, turns: Sequence[Turn]) -> Summary | None:
+    """Parse a model's answer and correct everything that can be checked; None when nothing of it is usable."""
+    answer = _find_answer(text)
     if answer is None:
         return None
     known = previous or Summary()
-    base = observed(known, turns)
-    seen = reading.visible(turns)
+    base = observe_turns(known, turns)
+    seen = reading.visible_turns(turns)
     ids = {turn.id for turn in seen} | {fact.turn_id for fact in known.facts}
     found = {
         "constraints": _texts(answer.get("constraints"))[:MAX_CONSTRAINTS],
@@ -122,7 +123,7 @@ def parsed(text: str, previous: Summary | None, turns: Sequence[Turn]) -> Summar
     return msgspec.structs.replace(base, files=_files(base.files, named), **found)
 
 
-def _rules(previous: Summary | None, max_tokens: int) -> str:
+def _summary_rules(previous: Summary | None, max_tokens: int) -> str:
     rules = [
         f"At most {max_tokens} tokens in all, in the language of the chat. Short sentences, no introduction.",
         "Only what the data says. Leave a list empty rather than guess. Copy paths, names, numbers and ids exactly.",
@@ -136,42 +137,42 @@ def _rules(previous: Summary | None, max_tokens: int) -> str:
     return "\n".join(f"- {rule}" for rule in rules)
 
 
-def _shown(previous: Summary) -> dict[str, Any]:
-    """The parts that a model brings up to date, and the goal by which it tells what matters."""
-    every: dict[str, Any] = msgspec.to_builtins(previous)
+def _previous_parts(previous: Summary) -> JsonObject:
+    """Return the parts that a model updates, and the goal, which shows it what matters."""
+    every: JsonObject = msgspec.to_builtins(previous)
     return {name: every[name] for name in ("goal", *LISTS) if name in every}
 
 
-def _quoted(turns: Sequence[Turn], max_bytes: int) -> list[str]:
-    """Each item as a line of JSON, in which no text can begin a line of its own.
+def _quote_turns(turns: Sequence[Turn], max_bytes: int) -> list[str]:
+    """Return each item as a line of JSON, in which no text can start a new line.
 
-    When there are too many, tool calls that went well go first, then the oldest items.
+    When there are too many, successful tool calls are dropped first, then the oldest items.
     """
     items = [
         (turn.id, item)
         for turn in turns
         for item in turn.items
-        if item.type == "tool" or (item.type in QUOTED and reading.said(item))
+        if item.type == "tool" or (item.type in QUOTED and reading.message_text(item))
     ]
     most = max_bytes // LEAST_LINE
     if len(items) > most:
         items = [(id, item) for id, item in items if item.type != "tool" or item.status == "failed"]
         items = items[max(0, len(items) - most) :]
     sizes = [LEAST_LINE + len(_text_of(item)[:MAX_ITEM_BYTES].encode(errors="replace")) for _, item in items]
-    each = reading.share(sizes, max_bytes, LEAST_LINE, MAX_ITEM_BYTES) - LEAST_LINE // 2
+    each = reading.fair_share(sizes, max_bytes, LEAST_LINE, MAX_ITEM_BYTES) - LEAST_LINE // 2
     lines = [_json({"turn": id, **_item(item, each)}) for id, item in items]
-    # Escapes make lines longer than their text, so the newest are counted again as they stand.
-    room, start = max_bytes, len(lines)
-    while start and (room := room - len(lines[start - 1].encode()) - 1) >= 0:
+    # Escapes make lines longer than their text, so the newest are measured again in their final form.
+    space, start = max_bytes, len(lines)
+    while start and (space := space - len(lines[start - 1].encode()) - 1) >= 0:
         start -= 1
     return lines[start:]
 
 
-def _item(item: Item, max_bytes: int) -> dict[str, Any]:
+def _item(item: Item, max_bytes: int) -> JsonObject:
     text = both_ends(_text_of(item), max_bytes)
     if item.type != "tool":
         return {_SPEAKERS.get(item.type, item.type): text}
-    shown: dict[str, Any] = {
+    shown: JsonObject = {
         "tool": one_line(item.title or item.name or "tool", max_bytes),
         "status": item.status,
     }
@@ -184,30 +185,31 @@ def _item(item: Item, max_bytes: int) -> dict[str, Any]:
 
 def _text_of(item: Item) -> str:
     if item.type != "tool":
-        return reading.said(item)
+        return reading.message_text(item)
     output = (item.output or {}).get("text")
     return output if isinstance(output, str) else ""
 
 
-def _paths(places: Sequence[dict[str, Any]] | None) -> list[str]:
+def _paths(places: Sequence[JsonObject] | None) -> list[str]:
     return [path for place in (places or [])[:MAX_NAMED] if isinstance(path := place.get("path"), str)]
 
 
 def _json(value: Any) -> str:
-    # None of the separators of lines that Unicode knows stands in it, so it is one line for everybody.
+    # All line separators of Unicode are escaped, so every reader sees one line.
     return json.dumps(value, ensure_ascii=False).translate(_SEPARATORS).encode(errors="replace").decode()
 
 
 def _fence(data: str) -> str:
-    """A line that does not occur in the data: it is made of the data's own hash, which nobody can write into it."""
+    """Return a line that does not occur in the data: it is derived from the data's own hash, which nobody can
+    embed."""
     digest = hashlib.sha256(data.encode()).hexdigest()
     while (fence := f"=== {digest[:32]} ===") in data or digest[:32] in data:
         digest = hashlib.sha256(digest.encode()).hexdigest()
     return fence
 
 
-def _answer(text: str) -> dict[str, Any] | None:
-    """The first JSON object in the text that has one of the lists."""
+def _find_answer(text: str) -> JsonObject | None:
+    """Return the first JSON object in the text that has one of the lists."""
     text = text[:MAX_ANSWER]
     decoder = json.JSONDecoder()
     at = -1
@@ -237,17 +239,17 @@ def _texts(value: Any) -> list[str]:
 
 
 def _text(value: Any) -> str | None:
-    """A text, or the first one of an object that was given in its place."""
+    """Return a text, or the first one of an object given in its place."""
     if isinstance(value, dict):
         value = next((one for one in value.values() if isinstance(one, str)), None)
     return one_line(value) or None if isinstance(value, str) else None
 
 
-def _trouble(value: Any) -> Trouble | None:
+def _trouble(value: Any) -> KnownError | None:
     if not isinstance(value, dict):
-        return Trouble(error=text) if (text := _text(value)) else None
+        return KnownError(error=text) if (text := _text(value)) else None
     error, resolution = _text(value.get("error")), _text(value.get("resolution"))
-    return Trouble(error=error, resolution=resolution) if error else None
+    return KnownError(error=error, resolution=resolution) if error else None
 
 
 def _fact(value: Any) -> Fact | None:
@@ -257,17 +259,17 @@ def _fact(value: Any) -> Fact | None:
     return Fact(text=text, turn_id=turn_id) if text and isinstance(turn_id, str) else None
 
 
-def _file(value: Any) -> File | None:
+def _file(value: Any) -> TouchedFile | None:
     if isinstance(value, str):
         value = {"path": value}
     path = value.get("path") if isinstance(value, dict) else None
     if not isinstance(path, str) or not 0 < len(path.encode(errors="replace")) <= MAX_PATH_BYTES:
         return None
-    return File(path=one_line(path, MAX_PATH_BYTES), why=_text(value.get("why")) or "")
+    return TouchedFile(path=one_line(path, MAX_PATH_BYTES), why=_text(value.get("why")) or "")
 
 
-def _files(seen: Sequence[File], named: Sequence[File]) -> list[File]:
-    """The files that tools touched, with the model's reasons, and the others that it may name."""
+def _files(seen: Sequence[TouchedFile], named: Sequence[TouchedFile]) -> list[TouchedFile]:
+    """Return the files that tools touched, with the model's reasons, and the others that it may name."""
     files = {file.path: file for file in seen}
     for file in named:
         if file.why or file.path not in files:
@@ -276,6 +278,6 @@ def _files(seen: Sequence[File], named: Sequence[File]) -> list[File]:
 
 
 def _spoken_paths(turns: Sequence[Turn]) -> set[str]:
-    """What looks like a path in what was said."""
+    """Return what looks like a path in the messages."""
     texts = "\n".join(message.text for message in reading.messages(turns))[:MAX_ANSWER]
     return {word for run in _RUN.findall(texts) if _PATH.search(word := run.strip(".:"))}

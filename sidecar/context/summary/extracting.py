@@ -1,8 +1,9 @@
-"""Makes a summary without a model: by the structure of turns and by phrases in six languages. Deterministic.
+"""Extracts a summary without a model: from the structure of turns and from phrases in six languages.
+Deterministic.
 
-It updates the previous summary: what is said again replaces what was said before, tasks that were done are closed,
-errors that went away keep how. Decisions and tasks are heard from both sides, constraints from the user alone, and
-nothing from tools.
+It updates the previous summary: a repeated statement replaces the earlier one, finished tasks are closed,
+resolved errors keep their resolution. Decisions and tasks come from both sides, constraints only from the
+user, and nothing from tools.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import msgspec
 
 from ...model.content import Turn
 from . import facts, language, reading
-from .fitting import FLOORS, Count, fitted
+from .fitting import FLOORS, Count, fit_summary
 from .reading import Message, Piece
 from .shape import (
     MAX_CONSTRAINTS,
@@ -22,38 +23,38 @@ from .shape import (
     MAX_SAID,
     MAX_SAID_BYTES,
     MAX_TASKS,
-    Said,
     Summary,
+    UserQuote,
     both_ends,
-    line,
+    entry_line,
     one_line,
-    rendered,
+    render_summary,
 )
-from .troubles import Work
+from .troubles import ToolHistory
 
-SAME = 0.75
-"""Share of common terms from which two entries say the same."""
+SIMILARITY = 0.75
+"""Share of common terms from which on two entries say the same."""
 
 CONSTRAINTS_SHARE = 0.3
-"""Of the tokens at most: constraints outlast all else when a summary is cut, and a chat may be full of them."""
+"""Of the tokens at most: constraints are cut last, and a chat may be full of them."""
 
 MAX_CONSTRAINT = 300
-"""Characters: a longer sentence tells a story that has a "must" in it."""
+"""Characters: a longer sentence is a description that contains a "must"."""
 
 CLOSES = 0.6
-"""Share of a task's terms that a sentence must have to say that it is done."""
+"""Share of a task's terms that a sentence must contain to say that it is done."""
 
 
 def extract(previous: Summary | None, turns: Sequence[Turn], count: Count, max_tokens: int) -> Summary:
-    """The previous summary brought up to the last of these turns, within `max_tokens`."""
+    """Return the previous summary updated to the last of these turns, within `max_tokens`."""
     known = previous or Summary()
-    seen = reading.visible(turns)
-    notes = _Notes(known)
+    seen = reading.visible_turns(turns)
+    notes = _NoteTaker(known)
     for piece in reading.pieces(reading.messages(seen)):
         notes.take(piece)
     notes.take_plans(seen)
-    base = observed(known, turns)
-    notes.leave_out(base.goal)
+    base = observe_turns(known, turns)
+    notes.drop_contained(base.goal)
     decisions = notes.decisions.entries
     constraints = notes.constraints.within(count, int(CONSTRAINTS_SHARE * max_tokens))
     settled = {*decisions, *constraints}
@@ -64,24 +65,25 @@ def extract(previous: Summary | None, turns: Sequence[Turn], count: Count, max_t
         tasks=notes.tasks.entries,
         said=[said for said in base.said if one_line(said.text) not in settled],
     )
-    room = max(int(FLOORS["facts"] * max_tokens), max_tokens - count(rendered(draft)))
-    chosen = facts.chosen(known.facts, notes.candidates, count, room)
-    return fitted(msgspec.structs.replace(draft, facts=chosen), count, max_tokens)
+    space = max(int(FLOORS["facts"] * max_tokens), max_tokens - count(render_summary(draft)))
+    chosen = facts.choose_facts(known.facts, notes.candidates, count, space)
+    return fit_summary(msgspec.structs.replace(draft, facts=chosen), count, max_tokens)
 
 
-def observed(known: Summary, turns: Sequence[Turn]) -> Summary:
-    """What needs no judgement: the goal and the user's messages as they are, files, errors, and how far it goes."""
-    seen = reading.visible(turns)
+def observe_turns(known: Summary, turns: Sequence[Turn]) -> Summary:
+    """Add what needs no judgement: the goal and the user's messages verbatim, files, errors, and the last
+    turn."""
+    seen = reading.visible_turns(turns)
     spoken = [message for message in reading.messages(seen) if message.speaker == "user"]
     goal, wished = (known.goal, None) if known.goal else _goal(spoken)
     said = [
-        Said(turn_id=message.turn_id, text=both_ends(message.text, MAX_SAID_BYTES))
+        UserQuote(turn_id=message.turn_id, text=both_ends(message.text, MAX_SAID_BYTES))
         for message in spoken[-MAX_SAID:]
         if message is not wished and not language.idle(message.text)
     ]
-    work = Work(known.files, known.errors)
+    work = ToolHistory(known.files, known.errors)
     for turn in seen:
-        _watch(work, turn)
+        _observe_turn(work, turn)
     return Summary(
         goal=goal,
         said=_newest_once([*known.said, *said]),
@@ -91,42 +93,42 @@ def observed(known: Summary, turns: Sequence[Turn]) -> Summary:
     )
 
 
-def _watch(work: Work, turn: Turn) -> None:
+def _observe_turn(work: ToolHistory, turn: Turn) -> None:
     for item in turn.items:
-        if item.type == "user" and (text := reading.said(item)[: reading.MAX_TEXT]):
-            _hear(work, text)
+        if item.type == "user" and (text := reading.message_text(item)[: reading.MAX_TEXT]):
+            _observe_text(work, text)
     work.turn(turn)
 
 
-def _hear(work: Work, text: str) -> None:
-    work.reported(text)
+def _observe_text(work: ToolHistory, text: str) -> None:
+    work.add_reported(text)
     first = text.strip().partition("\n")[0]
-    kinds = language.heard(first)
+    kinds = language.phrase_kinds(first)
     if "solved" in kinds and "unsolved" not in kinds and not first.endswith(("?", "？")):
-        work.solved(first)
+        work.resolve_newest(first)
 
 
 def _goal(spoken: Sequence[Message]) -> tuple[str, Message | None]:
-    """The first message that wishes for something; the first of all when none does."""
+    """Return the first message with a request; the first of all when there is none."""
     first = next((message for message in spoken if not language.idle(message.text)), None)
     first = first or next(iter(spoken), None)
     return (both_ends(first.text, MAX_GOAL_BYTES), first) if first else ("", None)
 
 
-def _newest_once(said: Iterable[Said]) -> list[Said]:
-    """Each message once, where it was said last."""
-    last: dict[str, Said] = {}
+def _newest_once(said: Iterable[UserQuote]) -> list[UserQuote]:
+    """Return each message once, at its last occurrence."""
+    last: dict[str, UserQuote] = {}
     for one in said:
         last.pop(one.text, None)
         last[one.text] = one
     return list(last.values())[-MAX_SAID:]
 
 
-class _Entries:
-    """A list in which a new entry takes the place of those that say the same.
+class _EntryList:
+    """A list in which a new entry replaces those that say the same.
 
-    Of what is `settled`, an entry also does away with what it replaces by name, and when there are too many one from
-    the middle goes: what was settled first is what the rest stands on. Of anything else the oldest goes.
+    In a `settled` list an entry also removes what it replaces by name, and when there are too many, one from
+    the middle is dropped: the first ones are the basis of the rest. In any other list the oldest is dropped.
     """
 
     def __init__(self, entries: Sequence[str], most: int, *, settled: bool) -> None:
@@ -138,10 +140,10 @@ class _Entries:
     def entries(self) -> list[str]:
         return list(self._about)
 
-    def within(self, count: Count, room: int) -> list[str]:
-        """The entries without those in the middle that there is no room for."""
-        kept = [(entry, count(line(entry))) for entry in self._about]
-        while sum(cost for _, cost in kept) > room:
+    def within(self, count: Count, space: int) -> list[str]:
+        """Return the entries without those in the middle that do not fit."""
+        kept = [(entry, count(entry_line(entry))) for entry in self._about]
+        while sum(cost for _, cost in kept) > space:
             del kept[len(kept) // 2]
         return [entry for entry, _ in kept]
 
@@ -150,7 +152,7 @@ class _Entries:
         about = language.terms(entry)
         if not about:
             return
-        gone = language.replaced(entry) if self._settled else frozenset()
+        gone = language.replaced_terms(entry) if self._settled else frozenset()
         stale = [old for old, terms in self._about.items() if _same(terms, about) or gone & terms]
         for old in stale:
             del self._about[old]
@@ -158,8 +160,8 @@ class _Entries:
         if len(self._about) > self._most:
             del self._about[self.entries[self._most // 2 if self._settled else 0]]
 
-    def leave_out(self, text: str) -> None:
-        """Drop the entries that stand in this text."""
+    def drop_contained(self, text: str) -> None:
+        """Drop the entries that this text contains."""
         self._about = {entry: terms for entry, terms in self._about.items() if entry not in text}
 
     def close(self, about: frozenset[str]) -> None:
@@ -169,21 +171,21 @@ class _Entries:
                 del self._about[entry]
 
 
-class _Notes:
-    """What is gathered from sentences, in the order in which they were said."""
+class _NoteTaker:
+    """Collects entries from sentences, in the order in which they were said."""
 
     def __init__(self, known: Summary) -> None:
-        self.decisions = _Entries(known.decisions, MAX_DECISIONS, settled=True)
-        self.constraints = _Entries(known.constraints, MAX_CONSTRAINTS, settled=True)
-        self.tasks = _Entries(known.tasks, MAX_TASKS, settled=False)
-        self.candidates: list[facts.Candidate] = []
+        self.decisions = _EntryList(known.decisions, MAX_DECISIONS, settled=True)
+        self.constraints = _EntryList(known.constraints, MAX_CONSTRAINTS, settled=True)
+        self.tasks = _EntryList(known.tasks, MAX_TASKS, settled=False)
+        self.candidates: list[facts.FactCandidate] = []
 
     def take(self, piece: Piece) -> None:
-        if not self._listed(piece) and not self._spoken(piece) and (found := facts.candidate(piece)):
+        if not self._listed(piece) and not self._spoken(piece) and (found := facts.fact_candidate(piece)):
             self.candidates.append(found)
 
     def take_plans(self, turns: Iterable[Turn]) -> None:
-        """Steps of the newest plan are open unless they are done; a plan that another one followed is history."""
+        """Add the open steps of the newest plan; a plan that was followed by another is history."""
         plans = [item for turn in turns for item in turn.items if item.type == "plan"]
         for plan in plans:
             for text, done in _steps(plan.entries or []):
@@ -193,11 +195,11 @@ class _Notes:
             if not done:
                 self.tasks.add(text)
 
-    def leave_out(self, goal: str) -> None:
-        """What the goal says word for word needs no second place. Tasks do: they can be done while the goal stays."""
+    def drop_contained(self, goal: str) -> None:
+        """Drop what the goal contains verbatim. Tasks stay: they can be done while the goal remains."""
         text = one_line(goal, MAX_GOAL_BYTES)
-        self.decisions.leave_out(text)
-        self.constraints.leave_out(text)
+        self.decisions.drop_contained(text)
+        self.constraints.drop_contained(text)
         self.candidates = [one for one in self.candidates if one.fact.text not in text]
 
     def _listed(self, piece: Piece) -> bool:
@@ -213,9 +215,9 @@ class _Notes:
         return piece.listed is not None
 
     def _spoken(self, piece: Piece) -> bool:
-        if piece.asks or len(piece.text) > language.MAX_HEARD:
+        if piece.asks or len(piece.text) > language.MAX_CHARACTERS_READ:
             return False
-        kinds = language.heard(piece.text)
+        kinds = language.phrase_kinds(piece.text)
         by_user = piece.speaker == "user"
         if "done" in kinds and "undone" not in kinds:
             self.tasks.close(language.terms(piece.text))
@@ -232,7 +234,7 @@ class _Notes:
 
 
 def _same(one: frozenset[str], other: frozenset[str]) -> bool:
-    return len(one & other) >= SAME * len(one | other)
+    return len(one & other) >= SIMILARITY * len(one | other)
 
 
 def _steps(entries: Sequence[dict[str, object]]) -> list[tuple[str, bool]]:

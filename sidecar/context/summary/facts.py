@@ -1,6 +1,5 @@
-"""Which sentences tell most: names, numbers, dates, paths and versions that are rare in the chat. Knows no other
-section of a summary.
-"""
+"""Selects the most informative sentences: names, numbers, dates, paths and versions that are rare in the
+chat. Knows no other section of a summary."""
 
 from __future__ import annotations
 
@@ -11,74 +10,77 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from ...text.folding import fold_text
 from . import language
 from .fitting import Count
 from .reading import Piece
-from .shape import MAX_FACTS, Fact, Summary, line, one_line, rendered
+from .shape import MAX_FACTS, Fact, Summary, entry_line, one_line, render_summary
 
 USERS_WORTH = 1.6
-"""What a user tells is worth more than what the model tells: the model can say it again."""
+"""Facts from the user are worth more than those from the model, which can repeat its own."""
 
 PLAIN_WORTH = 0.2
-"""A word that names nothing, beside a name or a number."""
+"""The weight of an ordinary word, relative to a name or a number."""
 
 LONG = 400
 LEAST_TERMS = 3
-"""More characters are not one fact; fewer words that are not common are an exclamation."""
+"""A longer text is not one fact; one with fewer uncommon words is an exclamation."""
 
 LIKENESS = 0.6
-"""Share of common terms from which two facts are one."""
+"""Share of common terms from which on two facts are the same."""
 
 MAX_CANDIDATES = 4 * MAX_FACTS
 
 
-class Candidate(msgspec.Struct, frozen=True):
-    """A sentence with its terms, each with what it is worth before its rarity is known."""
+class FactCandidate(msgspec.Struct, frozen=True):
+    """A sentence with its terms and the weight of each before its rarity is known."""
 
     fact: Fact
     worths: dict[str, float]
     factor: float
 
 
-def candidate(piece: Piece) -> Candidate | None:
-    """A sentence that tells something by name or number, or None."""
+def fact_candidate(piece: Piece) -> FactCandidate | None:
+    """Return a sentence with a name or number as a candidate, or None."""
     if piece.asks or len(piece.text) > LONG:
         return None
-    return _weighed(Fact(text=one_line(piece.text), turn_id=piece.turn_id), piece.speaker == "user")
+    return _weigh_fact(Fact(text=one_line(piece.text), turn_id=piece.turn_id), piece.speaker == "user")
 
 
-def chosen(previous: Sequence[Fact], candidates: Iterable[Candidate], count: Count, room: int) -> list[Fact]:
-    """The facts that tell most within the room, the previous ones among them, in the chat's order."""
-    room -= count(rendered(Summary(facts=[Fact(text="", turn_id="")])))
-    known = [found for fact in previous if (found := _weighed(fact, by_user=True))]
+def choose_facts(
+    previous: Sequence[Fact], candidates: Iterable[FactCandidate], count: Count, space: int
+) -> list[Fact]:
+    """Return the most informative facts within the limit, including previous ones, in the chat's order."""
+    space -= count(render_summary(Summary(facts=[Fact(text="", turn_id="")])))
+    known = [found for fact in previous if (found := _weigh_fact(fact, by_user=True))]
     every = [*known, *candidates]
     rarity = _rarity(every)
     ranked = heapq.nlargest(MAX_CANDIDATES, range(len(every)), key=lambda at: _value(every[at], rarity))
     taken: dict[int, frozenset[str]] = {}
     for at in ranked:
         about = frozenset(every[at].worths)
-        cost = count(line(every[at].fact) + "\n")
-        if cost <= room and not any(_alike(about, other) for other in taken.values()):
+        cost = count(entry_line(every[at].fact) + "\n")
+        if cost <= space and not any(_alike(about, other) for other in taken.values()):
             taken[at] = about
-            room -= cost
+            space -= cost
         if len(taken) == MAX_FACTS:
             break
     return [every[at].fact for at in sorted(taken)]
 
 
-def _weighed(fact: Fact, by_user: bool) -> Candidate | None:
+def _weigh_fact(fact: Fact, by_user: bool) -> FactCandidate | None:
     worths: dict[str, float] = {}
     named = False
     for at, word in enumerate(language.words(fact.text)):
-        folded = language.folded(word)
-        if language.common(folded):
+        folded = fold_text(word)
+        if language.is_common(folded):
             continue
         worth = _worth(word, first=at == 0)
         named |= worth > PLAIN_WORTH
-        key = folded if language.wide(word) else language.stem(folded)
+        key = folded if language.has_wide_characters(word) else language.stem(folded)
         worths[key] = max(worth, worths.get(key, 0.0))
-    tells = named and (len(worths) >= LEAST_TERMS or any(map(language.wide, worths)))
-    return Candidate(fact, worths, USERS_WORTH if by_user else 1.0) if tells else None
+    tells = named and (len(worths) >= LEAST_TERMS or any(map(language.has_wide_characters, worths)))
+    return FactCandidate(fact, worths, USERS_WORTH if by_user else 1.0) if tells else None
 
 
 def _worth(word: str, first: bool) -> float:
@@ -91,15 +93,16 @@ def _worth(word: str, first: bool) -> float:
     return PLAIN_WORTH
 
 
-def _rarity(candidates: Sequence[Candidate]) -> dict[str, float]:
+def _rarity(candidates: Sequence[FactCandidate]) -> dict[str, float]:
     seen = Counter(term for one in candidates for term in one.worths)
     return {term: math.log1p(len(candidates) / times) for term, times in seen.items()}
 
 
-def _value(candidate: Candidate, rarity: dict[str, float]) -> float:
-    told = sum(worth * rarity[term] for term, worth in candidate.worths.items())
-    # By the root of the length: a long sentence tells more, but room for two short ones tells more still.
-    return candidate.factor * told / math.sqrt(60 + len(candidate.fact.text.encode()))
+def _value(fact_candidate: FactCandidate, rarity: dict[str, float]) -> float:
+    told = sum(worth * rarity[term] for term, worth in fact_candidate.worths.items())
+    # By the square root of the length: a long sentence says more, but two short ones in its place say more
+    # still.
+    return fact_candidate.factor * told / math.sqrt(60 + len(fact_candidate.fact.text.encode()))
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:

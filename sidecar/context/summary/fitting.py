@@ -1,4 +1,4 @@
-"""Cuts a summary to a number of tokens: what matters least is dropped first. Knows no turns."""
+"""Cuts a summary to a number of tokens: the least important entries are dropped first. Knows no turns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from .shape import READ, Summary, line, rendered
+from .shape import READ, Summary, entry_line, render_summary
 
 Count = Callable[[str], int]
 
@@ -19,39 +19,39 @@ FLOORS = {
     "tasks": 0.1,
     "decisions": 0.15,
 }
-"""The least important section first, and the share of the tokens below which it is not cut while another one has more
-than its own. Without it a thousand short messages of the user would leave no room for any fact."""
+"""The least important section first, with the share of the tokens below which it is not cut while another one
+exceeds its own. Without it, a thousand short messages of the user would displace every fact."""
 
-Place = tuple[str, int]
-"""A section and the number of an entry in it."""
+EntryPosition = tuple[str, int]
+"""A section and the index of an entry in it."""
 
 
-def fitted(summary: Summary, count: Count, max_tokens: int) -> Summary:
-    """The summary without its least important entries, so that it counts at most `max_tokens` when drawn.
+def fit_summary(summary: Summary, count: Count, max_tokens: int) -> Summary:
+    """Return the summary without its least important entries, so that it renders to at most `max_tokens`.
 
-    Constraints go last, one by one, and only then is the goal cut. Never raises, whatever the room.
+    Constraints are dropped last, one by one, and only then is the goal cut. Never raises, whatever the limit.
     """
-    if count(rendered(summary)) <= max_tokens:
+    if count(render_summary(summary)) <= max_tokens:
         return summary
     order = _order(summary, count, max_tokens)
     low, high = 1, len(order)
     while low < high:
         middle = (low + high) // 2
-        if count(rendered(_without(summary, order[:middle]))) <= max_tokens:
+        if count(render_summary(_without(summary, order[:middle]))) <= max_tokens:
             high = middle
         else:
             low = middle + 1
     left = _without(summary, order[:high])
-    return left if count(rendered(left)) <= max_tokens else _short_goal(left, count, max_tokens)
+    return left if count(render_summary(left)) <= max_tokens else _short_goal(left, count, max_tokens)
 
 
-def _order(summary: Summary, count: Count, max_tokens: int) -> list[Place]:
-    """All entries in the order in which they are dropped."""
-    above: list[Place] = []
-    below: list[Place] = []
+def _order(summary: Summary, count: Count, max_tokens: int) -> list[EntryPosition]:
+    """Return all entries in the order in which they are dropped."""
+    above: list[EntryPosition] = []
+    below: list[EntryPosition] = []
     for name, share in FLOORS.items():
         entries: Sequence[Any] = getattr(summary, name)
-        costs = [count(line(entry)) for entry in entries]
+        costs = [count(entry_line(entry)) for entry in entries]
         left = sum(costs)
         for at in _least_first(name, entries):
             (above if left > share * max_tokens else below).append((name, at))
@@ -69,12 +69,13 @@ def _least_first(name: str, entries: Sequence[Any]) -> list[int]:
 
 
 def _middle_first(length: int) -> list[int]:
-    """The first ones are what all else stands on and the last ones are what is at hand, so those between go first."""
+    """Return indexes from the middle outwards: the first entries are the basis of the rest and the last ones
+    are current, so those between are dropped first."""
     left = list(range(length))
     return [left.pop(len(left) // 2) for _ in range(length)]
 
 
-def _without(summary: Summary, dropped: Sequence[Place]) -> Summary:
+def _without(summary: Summary, dropped: Sequence[EntryPosition]) -> Summary:
     gone: dict[str, set[int]] = {}
     for name, at in dropped:
         gone.setdefault(name, set()).add(at)
@@ -93,7 +94,7 @@ def _short_goal(summary: Summary, count: Count, max_tokens: int) -> Summary:
     low, high = 0, len(summary.goal)
     while low < high:
         middle = (low + high + 1) // 2
-        if count(rendered(cut(middle))) <= max_tokens:
+        if count(render_summary(cut(middle))) <= max_tokens:
             low = middle
         else:
             high = middle - 1

@@ -1,6 +1,5 @@
-"""Turns as the summariser reads them: what was said, sentence by sentence and list by list, within a bound on all work.
-Decides nothing about what is kept.
-"""
+"""Reads turns for the summariser: messages as sentences and list entries, within a bound on all work. Does
+not decide what is used."""
 
 from __future__ import annotations
 
@@ -15,12 +14,12 @@ from . import language
 from .language import Listed
 
 MAX_TEXT = 8_000
-"""Characters of one message that are read, from both its ends together."""
+"""Characters of one message that are read, from both ends together."""
 
 MAX_CHARACTERS = 1_000_000
-"""Of all messages together; in a chat with more, the long ones are read in less of their length."""
+"""Of all messages together; in a longer chat, less is read of long messages."""
 
-LEAST_TEXT = 200
+MIN_TEXT = 200
 MAX_MESSAGES = 20_000
 """What is read of a message even in the longest chat, and how many of the newest are read at all."""
 
@@ -35,14 +34,14 @@ _CHECKED = re.compile(r"\[([ xX✓✔-])\]\s*+")
 _TICKED = re.compile(r"(?:✅|☑|✓|✔)\ufe0f?\s*+")
 _STRUCK = re.compile(r"~~([^~]{1,600})~~")
 _ENDS = re.compile(r"(?<=[.!?…])\s++(?![a-z])|(?<=[。！？])")
-_MACHINE = re.compile(
+_PROGRAM_OUTPUT = re.compile(
     r"\s*at \S+.*[:(]\d|\s*File \"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d|diff --git|@@ |[|>]|(?:---|\+\+\+) "
 )
 _QUESTION = re.compile(r"[?？]\W{0,3}$|か[。．]?$")
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A sentence, or an entry of a list: `listed` is what its heading calls it, `done` is known of checklists."""
+    """A sentence, or an entry of a list: `listed` is the kind of its heading, `done` is set for checklists."""
 
     text: str
     turn_id: str
@@ -64,24 +63,24 @@ class Message(msgspec.Struct, frozen=True):
     at_work: bool
 
 
-def visible(turns: Sequence[Turn]) -> list[Turn]:
-    """Without turns that a rewind has hidden."""
+def visible_turns(turns: Sequence[Turn]) -> list[Turn]:
+    """Return the turns without those that a rewind has hidden."""
     return [turn for turn in turns if not turn.hidden]
 
 
 def messages(turns: Sequence[Turn]) -> list[Message]:
-    """All that was said, in order."""
+    """Return all messages, in order."""
     return [
         Message(turn.id, "user" if item.type == "user" else "model", text, at_work)
         for turn in turns
         for at_work in [any(item.type == "tool" for item in turn.items)]
         for item in turn.items
-        if item.type in ("user", "message") and (text := said(item))
+        if item.type in ("user", "message") and (text := message_text(item))
     ]
 
 
-def said(item: Item) -> str:
-    """A message's own text; files that came along are not the user's words."""
+def message_text(item: Item) -> str:
+    """Return a message's own text; attached files are not the user's words."""
     if item.type != "user":
         return item.text or ""
     blocks = [block.text for block in item.content or [] if block.type == "text" and block.text]
@@ -89,15 +88,16 @@ def said(item: Item) -> str:
 
 
 def pieces(read: Sequence[Message]) -> Iterator[Piece]:
-    """The sentences and list entries of all messages, each read as far as there is room for all."""
+    """Return the sentences and list entries of all messages, each read as far as the total allows."""
     newest = read[-MAX_MESSAGES:]
-    limit = share([len(message.text) for message in newest], MAX_CHARACTERS, LEAST_TEXT, MAX_TEXT)
+    limit = fair_share([len(message.text) for message in newest], MAX_CHARACTERS, MIN_TEXT, MAX_TEXT)
     for message in newest:
         yield from _pieces(message, limit)
 
 
-def share(sizes: Sequence[int], total: int, least: int, most: int) -> int:
-    """The most that each may have, so that all stay within the total: what the small leave goes to the large."""
+def fair_share(sizes: Sequence[int], total: int, least: int, most: int) -> int:
+    """Return the most that each may have so that all stay within the total: what small ones do not use goes
+    to large ones."""
     while least < most:
         middle = (least + most + 1) // 2
         if sum(min(size, middle) for size in sizes) <= total:
@@ -118,12 +118,12 @@ def _pieces(message: Message, limit: int) -> Iterator[Piece]:
             continue
         bullet = _BULLET.match(line)
         if not bullet:
-            listed = language.heading(line)
+            listed = language.list_heading(line)
             if listed is not None:
                 continue
-        # What a model lists while it only talks is advice, not work that it has taken on.
+        # What a model lists without tool calls is advice, not work that it does.
         kept = listed if bullet and (message.speaker == "user" or message.at_work) else None
-        for piece in _of_line(line[bullet.end() :] if bullet else line, message, kept):
+        for piece in _line_pieces(line[bullet.end() :] if bullet else line, message, kept):
             if left == 0:
                 return
             left -= 1
@@ -131,12 +131,12 @@ def _pieces(message: Message, limit: int) -> Iterator[Piece]:
 
 
 def _prose(text: str) -> list[str]:
-    """The lines outside code blocks that no program wrote and that quote nobody."""
+    """Return the lines outside code blocks that are neither program output nor quotations."""
     outside = "\n".join(_FENCE.split(text)[::2])
-    return [line for line in outside.splitlines() if not _MACHINE.match(line[:300])]
+    return [line for line in outside.splitlines() if not _PROGRAM_OUTPUT.match(line[:300])]
 
 
-def _of_line(line: str, message: Message, listed: Listed | None) -> Iterator[Piece]:
+def _line_pieces(line: str, message: Message, listed: Listed | None) -> Iterator[Piece]:
     turn_id, speaker = message.turn_id, message.speaker
     if box := _CHECKED.match(line):
         yield Piece(line[box.end() :].strip(), turn_id, speaker, "tasks", box.group(1) not in " -")

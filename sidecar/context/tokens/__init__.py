@@ -1,1 +1,1 @@
-"""How many tokens a text has for a model, without the network."""
+"""Counts the tokens of a text for a model, without network access."""

@@ -1,7 +1,7 @@
-"""Writes the tables anew: `python -m sidecar.context.tokens.build PACKAGE_FOLDER`.
+"""Regenerates the tables: `python -m sidecar.context.tokens.build PACKAGE_FOLDER`.
 
-The folder is an unpacked npm package `tiktoken` (`npm pack tiktoken`), which carries the tables as JSON. A table
-whose sha256 is not the one that tiktoken expects is not written.
+The folder is an unpacked npm package `tiktoken` (`npm pack tiktoken`), which contains the tables as JSON. A
+table is written only if it has the sha256 that tiktoken expects.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from .encodings import TABLES, path_of
 
 
 class Published(msgspec.Struct):
-    """The part of a package's file that we read: lines of `NAME FIRST_RANK TOKEN TOKEN …`, tokens in base64."""
+    """The part of a package's file that is read: lines of `NAME FIRST_RANK TOKEN TOKEN …`, tokens in base64."""
 
     bpe_ranks: str
 
 
 def tokens_of(file: Path) -> list[bytes]:
-    """The tokens in the order of their ranks."""
+    """Return the tokens in the order of their ranks."""
     published = msgspec.json.decode(file.read_bytes(), type=Published)
     tokens: list[bytes] = []
     for line in published.bpe_ranks.splitlines():
@@ -38,10 +38,10 @@ def tokens_of(file: Path) -> list[bytes]:
 def build(package: Path) -> None:
     for name, table in TABLES.items():
         tokens = tokens_of(package / "encoders" / f"{name}.json")
-        found = hashlib.sha256(ranks.as_published(tokens)).hexdigest()
+        found = hashlib.sha256(ranks.tiktoken_file(tokens)).hexdigest()
         if found != table.sha256:
             raise ValueError(f"{name} has the sha256 {found}; tiktoken expects {table.sha256}.")
-        path_of(name).write_bytes(ranks.packed(tokens))
+        path_of(name).write_bytes(ranks.pack_ranks(tokens))
 
 
 if __name__ == "__main__":

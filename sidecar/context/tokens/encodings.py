@@ -1,8 +1,8 @@
-"""The two public encodings, from the tables beside this module. Knows no model and keeps no count.
+"""The two public encodings, from the tables beside this module. Knows no model and caches no count.
 
-tiktoken's own constructors download the tables on the first use. We give its encoder ours, so nothing is
-downloaded, and load each once, when it is first asked for: that takes a few hundred milliseconds of a processor,
-so ask from a thread.
+tiktoken's own constructors download the tables on first use. Its encoder gets the bundled tables instead, so
+nothing is downloaded. Each is loaded once, on first use, which takes a few hundred milliseconds of CPU time,
+so call it in a thread.
 """
 
 from __future__ import annotations
@@ -13,20 +13,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...system.lazy import lazy_module
 from . import ranks
 
 if TYPE_CHECKING:
-    from tiktoken import Encoding
+    import tiktoken
+else:
+    tiktoken = lazy_module("tiktoken")
 
 O200K = "o200k_base"
 CL100K = "cl100k_base"
 
 
 class Table(msgspec.Struct, frozen=True):
-    """What tiktoken says about an encoding; a test holds these against the installed package."""
+    """What tiktoken defines for an encoding; a test compares these with the installed package."""
 
     pattern: str
-    """Splits a text into the pieces that are encoded each for itself."""
+    """Splits a text into pieces that are encoded separately."""
     sha256: str
     """Of the published file."""
     tokens: int
@@ -50,7 +53,7 @@ TABLES = {
     ),
 }
 
-_loaded: dict[str, Encoding] = {}
+_loaded: dict[str, tiktoken.Encoding] = {}
 _loading = {name: threading.Lock() for name in TABLES}
 
 
@@ -62,8 +65,8 @@ def is_loaded(name: str) -> bool:
     return name in _loaded
 
 
-def encoding(name: str) -> Encoding:
-    """The encoder; the first call loads it, and others that come meanwhile wait for that one."""
+def encoding(name: str) -> tiktoken.Encoding:
+    """Return the encoder; the first call loads it, and concurrent calls wait for it."""
     found = _loaded.get(name)
     if found is None:
         with _loading[name]:
@@ -71,12 +74,10 @@ def encoding(name: str) -> Encoding:
     return found
 
 
-def _load(name: str) -> Encoding:
-    from tiktoken import Encoding
-
-    table = ranks.unpacked(path_of(name).read_bytes())
-    # Without special tokens, what looks like one in a user's text is text.
-    made = Encoding(name, pat_str=TABLES[name].pattern, mergeable_ranks=table, special_tokens={})
-    # The encoder has copied the table; this one would only hold 20 MB.
+def _load(name: str) -> tiktoken.Encoding:
+    table = ranks.unpack_ranks(path_of(name).read_bytes())
+    # Without special tokens, text that looks like one is encoded as text.
+    made = tiktoken.Encoding(name, pat_str=TABLES[name].pattern, mergeable_ranks=table, special_tokens={})
+    # The encoder has copied the table; keeping it would cost 20 MB.
     table.clear()
     return made

@@ -1,8 +1,9 @@
-"""The compact form of a byte-pair table. Knows neither which tables there are nor how a text is encoded.
+"""The compact form of a byte-pair table. Knows neither which tables exist nor how a text is encoded.
 
-A token's rank is its place in the table. The first 256 are the single bytes; every later one is two earlier ones
-joined. So a table is the order of its bytes and, for each later token, the ranks of its two parts. The parts are
-kept byte by byte, all lowest bytes first, which deflates to less than a third of the published file.
+The rank of a token is its position in the table. The first 256 are the single bytes; every later one is the
+concatenation of two earlier ones. So a table is stored as the order of its bytes and, for each later token,
+the ranks of its two parts. The parts are stored as byte planes, all lowest bytes first, which compresses to
+less than a third of the published file.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from collections.abc import Iterable, Sequence
 
 SINGLES = 256
 WIDTH = 3
-"""Bytes of a rank: room for 16 million tokens."""
+"""Bytes of a rank: enough for 16 million tokens."""
 
 
-def packed(tokens: Sequence[bytes]) -> bytes:
-    """The compact form of the tokens, which are in the order of their ranks; ValueError when they are no table."""
+def pack_ranks(tokens: Sequence[bytes]) -> bytes:
+    """Return the compact form of the tokens, given in the order of their ranks; ValueError when they are not
+    a valid table."""
     if sorted(tokens[:SINGLES]) != [bytes([byte]) for byte in range(SINGLES)]:
         raise ValueError("The first 256 tokens are not the 256 single bytes.")
     ranks = {token: rank for rank, token in enumerate(tokens)}
@@ -27,8 +29,8 @@ def packed(tokens: Sequence[bytes]) -> bytes:
     return zlib.compress(b"".join([*tokens[:SINGLES], *columns]), 9)
 
 
-def unpacked(data: bytes) -> dict[bytes, int]:
-    """Each token with its rank, in the order of the ranks."""
+def unpack_ranks(data: bytes) -> dict[bytes, int]:
+    """Return each token with its rank, in the order of the ranks."""
     raw = zlib.decompress(data)
     tokens = [raw[at : at + 1] for at in range(SINGLES)]
     half = (len(raw) - SINGLES) // 2
@@ -38,13 +40,13 @@ def unpacked(data: bytes) -> dict[bytes, int]:
     return {token: rank for rank, token in enumerate(tokens)}
 
 
-def as_published(tokens: Iterable[bytes]) -> bytes:
-    """The text of a `.tiktoken` file, by whose sha256 a table is known."""
+def tiktoken_file(tokens: Iterable[bytes]) -> bytes:
+    """Return the text of a `.tiktoken` file, whose sha256 identifies a table."""
     return b"".join(b"%b %d\n" % (base64.b64encode(token), rank) for rank, token in enumerate(tokens))
 
 
 def _parts(token: bytes, rank: int, ranks: dict[bytes, int]) -> tuple[int, int]:
-    """Of the ways to split the token into two earlier ones, that with the commonest end: it deflates best."""
+    """Split the token into two earlier ones; of all splits, the one with the most common end compresses best."""
     splits = ((ranks.get(token[:at], rank), ranks.get(token[at:], rank)) for at in range(1, len(token)))
     earlier = [(right, left) for left, right in splits if left < rank and right < rank]
     if not earlier:

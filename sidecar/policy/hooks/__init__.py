@@ -1,11 +1,20 @@
-"""Hooks: programs of the user that are asked when something happens in a chat, in the format of Claude Code.
+"""Hooks: programs of the user that run at events of a chat, in the format of Claude Code.
 
-Pure: what a file says (`parsing`), which calls a matcher selects (`matching`), how a call is spelled for a hook
-(`naming`, `payloads`), and what an answer means (`answers`). Reads no file, and runs nothing.
+Pure: parsing a file (`parsing`), which calls a matcher selects (`matching`), how a call is described to a hook
+(`naming`, `payloads`), and what its output means (`answers`). Reads no file, and runs nothing.
 """
 
-from .answers import Answer, Verdict, answer_of, joined
+from .answers import HookDecision, HookOutput, combine_outputs, parse_output
 from .hook import EVENTS, Event, Hook
-from .parsing import parsed
+from .parsing import parse_hooks
 
-__all__ = ["EVENTS", "Answer", "Event", "Hook", "Verdict", "answer_of", "joined", "parsed"]
+__all__ = [
+    "EVENTS",
+    "Event",
+    "Hook",
+    "HookDecision",
+    "HookOutput",
+    "combine_outputs",
+    "parse_hooks",
+    "parse_output",
+]

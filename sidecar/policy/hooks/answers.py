@@ -1,37 +1,40 @@
-"""What a hook's exit code and output mean, by Claude Code's rules, and what several of them mean together. Pure.
+"""What the exit code and output of a hook mean, by Claude Code's rules, and how several are combined. Pure.
 
-Exit code 0 is an answer (JSON, or words), 2 stops what is about to happen with the error stream as its reason, and any
-other is a failure that stops nothing. What could not be started, took too long or said what nobody understands is
-`broken`: before a tool that counts as a question to the user, since it might have been a denial.
+Exit code 0 is an answer (JSON or text), 2 denies what is about to happen with stderr as the reason, and any other is
+a failure that denies nothing. A hook that could not be started, timed out or wrote something unreadable is `broken`:
+before a tool call that asks the user, since it might have been a denial.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
+
+from ...model import JsonObject
+from ...text.surrogates import well_formed
 
 Effect = Literal["none", "allow", "ask", "deny"]
 
 MAX_REASON = 2_000
-"""Characters of a reason: it is shown in a dialog and told to the model."""
+"""Characters of a reason: it is shown in a dialog and sent to the model."""
 
 MAX_CONTEXT = 10_000
-"""Characters that all hooks of one occasion may add to what the model is sent: some 2,500 tokens."""
+"""Characters that all hooks of one event may add to the context: some 2,500 tokens."""
 
-NOT_STARTED = (126, 127)
-"""A shell's exit codes for a command that is not there, or cannot be run."""
+NOT_STARTED_EXIT_CODES = (126, 127)
+"""A shell's exit codes for a command that is missing or cannot be run."""
 
-STOPPED = 2
+BLOCK_EXIT_CODE = 2
 _SIGNALS = 128
-_SPEAKING = ("UserPromptSubmit", "SessionStart", "PreCompact")
-"""Events whose plain words are for the model; those of the others are for nobody."""
+_CONTEXT_EVENTS = ("UserPromptSubmit", "SessionStart", "PreCompact")
+"""Events whose plain output goes to the model; that of the others is ignored."""
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one hook said. `effect` deny also stands for a block: of a prompt, of a stop, of a compaction.
+class HookOutput(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The result of one hook. `effect` deny also means a block: of a prompt, of a stop, of a compaction.
 
     `context` is for the model, `message` for the user. `stop` ends the turn.
     """
@@ -39,65 +42,69 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     effect: Effect = "none"
     reason: str = ""
     context: str = ""
-    updated: dict[str, Any] | None = None
+    updated: JsonObject | None = None
     stop: bool = False
     message: str = ""
     problem: str | None = None
     broken: bool = False
 
 
-class Verdict(msgspec.Struct, frozen=True):
-    """What all hooks of one occasion said together; `hook` is the command that decided."""
+class HookDecision(msgspec.Struct, frozen=True):
+    """The combined result of all hooks of one event; `hook` is the command that decided."""
 
     effect: Effect = "none"
     reason: str = ""
     hook: str = ""
     context: tuple[tuple[str, str], ...] = ()
-    """What they add for the model, each with its command."""
-    updated: dict[str, Any] | None = None
+    """Context for the model, each part with its command."""
+    updated: JsonObject | None = None
     updated_by: str = ""
     stop: bool = False
     messages: tuple[str, ...] = ()
 
 
-NOTHING = Verdict()
+NO_DECISION = HookDecision()
 
 
-def broken(problem: str) -> Answer:
-    """Of a hook that gave no answer."""
-    return Answer(problem=problem, broken=True)
+def broken(problem: str) -> HookOutput:
+    """Return the result of a hook that gave no answer."""
+    return HookOutput(problem=problem, broken=True)
 
 
-def answer_of(event: str, code: int | None, said: bytes, complaint: bytes) -> Answer:
-    """What a hook means that has ended by itself, by what it said on both streams."""
-    errors = _clean(complaint)
+def parse_output(event: str, code: int | None, said: bytes, complaint: bytes) -> HookOutput:
+    """Return the result of a hook that exited, by its output on both streams."""
+    errors = _decoded_output(complaint)
+    # A guard that was killed has not said yes: broken hooks ask, they never allow.
     if code is None or code >= _SIGNALS:
         return broken("it was killed")
-    if code in NOT_STARTED:
-        return broken(_short(f"it could not be started: {errors}") if errors else "it could not be started")
-    if code == STOPPED:
-        return Answer("deny", _short(errors) or "it gave no reason")
+    if code in NOT_STARTED_EXIT_CODES:
+        return broken(
+            _truncate(f"it could not be started: {errors}") if errors else "it could not be started"
+        )
+    if code == BLOCK_EXIT_CODE:
+        return HookOutput("deny", _truncate(errors) or "it gave no reason")
+    # As Claude Code does: another exit code is a problem to report, and decides nothing.
     if code:
-        return Answer(problem=_short(f"it failed with exit code {code}: {errors}".rstrip(": ")))
-    text = _clean(said)
+        return HookOutput(problem=_truncate(f"it failed with exit code {code}: {errors}".rstrip(": ")))
+    text = _decoded_output(said)
     if text.startswith("{"):
-        return _structured(event, text)
-    return Answer(context=text) if event in _SPEAKING else Answer()
+        return _parse_json(event, text)
+    return HookOutput(context=text) if event in _CONTEXT_EVENTS else HookOutput()
 
 
-def joined(answers: Sequence[tuple[str, Answer]], event: str) -> Verdict:
-    """The strictest word counts: deny before ask before allow. `answers` come with the command of each."""
-    decisive = _decisive(answers, event)
+def combine_outputs(answers: Sequence[tuple[str, HookOutput]], event: str) -> HookDecision:
+    """Combine results by the strictest one: deny before ask before allow. `answers` are paired with their commands."""
+    decisive = _strictest(answers, event)
     changes = [(name, answer.updated) for name, answer in answers if answer.updated is not None]
     effect, reason, hook = decisive
     if effect in ("none", "allow") and any(change[1] != changes[0][1] for change in changes):
         effect, reason, hook = "ask", "two hooks want to change the call in different ways", changes[0][0]
     updated = changes[0] if changes and effect != "deny" else ("", None)
-    return Verdict(
+    return HookDecision(
         effect=effect,
         reason=reason,
         hook=hook,
-        context=_within([(name, answer.context) for name, answer in answers if answer.context]),
+        context=_bounded_context([(name, answer.context) for name, answer in answers if answer.context]),
         updated=updated[1],
         updated_by=updated[0],
         stop=any(answer.stop for _, answer in answers),
@@ -105,7 +112,7 @@ def joined(answers: Sequence[tuple[str, Answer]], event: str) -> Verdict:
     )
 
 
-def _decisive(answers: Sequence[tuple[str, Answer]], event: str) -> tuple[Effect, str, str]:
+def _strictest(answers: Sequence[tuple[str, HookOutput]], event: str) -> tuple[Effect, str, str]:
     found: dict[Effect, tuple[str, str]] = {}
     for name, answer in answers:
         effect, reason = answer.effect, answer.reason
@@ -120,25 +127,25 @@ def _decisive(answers: Sequence[tuple[str, Answer]], event: str) -> tuple[Effect
     return "none", "", ""
 
 
-def _within(parts: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """The parts as far as the bound reaches, the first ones first."""
+def _bounded_context(parts: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Return the parts that fit, in order."""
     kept: list[tuple[str, str]] = []
-    room = MAX_CONTEXT
+    space = MAX_CONTEXT
     for name, text in parts:
-        if room <= 0:
+        if space <= 0:
             break
-        cut = text if len(text) <= room else f"{text[:room]}\n[… {len(text) - room} characters left out]"
+        cut = text if len(text) <= space else f"{text[:space]}\n[… {len(text) - space} characters left out]"
         kept.append((name, cut))
-        room -= len(text)
+        space -= len(text)
     return tuple(kept)
 
 
-def _structured(event: str, text: str) -> Answer:
+def _parse_json(event: str, text: str) -> HookOutput:
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
-        if event in _SPEAKING:
-            return Answer(context=text)
+        if event in _CONTEXT_EVENTS:
+            return HookOutput(context=text)
         return broken(f"what it said is no JSON: {error}"[:200])
     specific = given.get("hookSpecificOutput") or {}
     if not isinstance(specific, dict):
@@ -150,45 +157,45 @@ def _structured(event: str, text: str) -> Answer:
     if updated is not None and not isinstance(updated, dict):
         return broken("`updatedInput` must be an object")
     stop = given.get("continue") is False
-    return Answer(
+    return HookOutput(
         effect=effect,
-        reason=_short(_words(given.get("stopReason")) or reason) if stop else _short(reason),
-        context=_words(specific.get("additionalContext")),
+        reason=_truncate(_well_formed_text(given.get("stopReason")) or reason) if stop else _truncate(reason),
+        context=_well_formed_text(specific.get("additionalContext")),
         updated=updated if event == "PreToolUse" else None,
         stop=stop,
-        message=_short(_words(given.get("systemMessage"))),
+        message=_truncate(_well_formed_text(given.get("systemMessage"))),
     )
 
 
-_OLD: Mapping[str, Effect] = {"approve": "allow", "allow": "allow", "block": "deny", "deny": "deny"}
-_NEW: Mapping[str, Effect] = {"allow": "allow", "deny": "deny", "ask": "ask"}
+_OLD_DECISIONS: Mapping[str, Effect] = {"approve": "allow", "allow": "allow", "block": "deny", "deny": "deny"}
+_NEW_DECISIONS: Mapping[str, Effect] = {"allow": "allow", "deny": "deny", "ask": "ask"}
 
 
-def _effect(given: dict[str, Any], specific: dict[str, Any]) -> tuple[Effect, str, str | None]:
-    """The decision, its reason, or what is wrong with it. The newer spelling goes before the older one."""
+def _effect(given: JsonObject, specific: JsonObject) -> tuple[Effect, str, str | None]:
+    """Return the decision, its reason, or the error in it. The newer format takes precedence over the older one."""
     wanted = specific.get("permissionDecision")
     if wanted is not None:
-        effect = _NEW.get(wanted) if isinstance(wanted, str) else None
+        effect = _NEW_DECISIONS.get(wanted) if isinstance(wanted, str) else None
         if effect is None:
             return "none", "", f"`permissionDecision` must be allow, deny or ask, not {str(wanted)[:40]!r}"
-        return effect, _words(specific.get("permissionDecisionReason")), None
+        return effect, _well_formed_text(specific.get("permissionDecisionReason")), None
     old = given.get("decision")
     if old is None:
-        return "none", _words(given.get("reason")), None
-    effect = _OLD.get(old) if isinstance(old, str) else None
+        return "none", _well_formed_text(given.get("reason")), None
+    effect = _OLD_DECISIONS.get(old) if isinstance(old, str) else None
     if effect is None:
         return "none", "", f"`decision` must be block or approve, not {str(old)[:40]!r}"
-    return effect, _words(given.get("reason")), None
+    return effect, _well_formed_text(given.get("reason")), None
 
 
-def _words(value: object) -> str:
-    """Well-formed text: JSON can spell half a character."""
-    return value.encode(errors="replace").decode().strip() if isinstance(value, str) else ""
+def _well_formed_text(value: object) -> str:
+    """Replace lone surrogates, which JSON can contain."""
+    return well_formed(value).strip() if isinstance(value, str) else ""
 
 
-def _clean(data: bytes) -> str:
+def _decoded_output(data: bytes) -> str:
     return data.decode(errors="replace").replace("\0", "\ufffd").replace("\r\n", "\n").strip()
 
 
-def _short(text: str) -> str:
+def _truncate(text: str) -> str:
     return text if len(text) <= MAX_REASON else f"{text[:MAX_REASON]}…"

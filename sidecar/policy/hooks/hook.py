@@ -1,4 +1,4 @@
-"""What a hook is: an entry of a file, and what is wrong with it if it cannot be run."""
+"""A hook as a value: an entry of a file, or the error why it cannot run."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ EVENTS: tuple[str, ...] = get_args(Event)
 
 TOOL_EVENTS = ("PreToolUse", "PostToolUse")
 
-DEFAULT_S = 60.0
-MAX_S = 600.0
-"""As long as a command of the model's may take."""
+DEFAULT_TIMEOUT_S = 60.0
+MAX_TIMEOUT_S = 600.0
+"""As long as a command of the model may take."""
 
-NAME = 80
-"""Characters of a command in a line that people read."""
+MAX_NAME_CHARACTERS = 80
+"""Characters of a command in a line for users."""
 
 
 class Hook(msgspec.Struct, frozen=True):
-    """One entry of a file. `event` is empty when the file as a whole is broken: then nobody knows what it held.
+    """One entry of a file. `event` is empty when the whole file is broken: then its events are unknown.
 
-    `claude` says that the entry was written for Claude Code, so that its payload speaks that program's names.
+    `claude` says that the entry was written for Claude Code, so its payload uses that program's names.
     """
 
     file: str
@@ -34,32 +34,32 @@ class Hook(msgspec.Struct, frozen=True):
     matcher: str = ""
     command: str = ""
     args: tuple[str, ...] | None = None
-    seconds: float = DEFAULT_S
+    seconds: float = DEFAULT_TIMEOUT_S
     claude: bool = False
     problem: str | None = None
     trusted: bool = True
-    """Whether its project is trusted; without that it does not run."""
+    """Whether its project is trusted; an untrusted hook does not run."""
 
     @property
     def id(self) -> str:
-        """Names the entry, in all processes and for as long as it stands as it does."""
+        """The identity of the entry, equal in all processes until the entry changes."""
         parts = (self.file, self.event, self.matcher, *self.whole)
         return f"hk-{sha256(chr(0).join(parts).encode(errors='replace')).hexdigest()[:12]}"
 
     @property
     def whole(self) -> tuple[str, ...]:
-        """What is run."""
+        """The full command that is run."""
         return (self.command, *(self.args or ()))
 
     @property
     def name(self) -> str:
-        """The command in one line, for people."""
+        """The command in one line, for users."""
         line = " ".join(" ".join(self.whole).split())
-        return line if len(line) <= NAME else f"{line[: NAME - 1]}…"
+        return line if len(line) <= MAX_NAME_CHARACTERS else f"{line[: MAX_NAME_CHARACTERS - 1]}…"
 
     @property
     def root(self) -> str:
-        """The folder of the plugin that the file belongs to: its own, or the one above a folder `hooks`."""
+        """The folder of the plugin that the file belongs to: its own, or the parent of a folder `hooks`."""
         folder, _, _ = self.file.rpartition("/")
         above, _, last = folder.rpartition("/")
         return above if last == "hooks" and above else folder or "/"

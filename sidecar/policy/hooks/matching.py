@@ -1,8 +1,8 @@
-"""Which names a matcher selects. Pure; a regular expression is only told apart from plain names here.
+"""Which names a matcher selects. Pure; it only tells a regular expression from plain names.
 
 A matcher of letters, digits, `_`, `-` and `|` is a list of whole names, as in Claude Code. Anything else is a regular
-expression that is looked for in the name. Who wrote it may have written one that never ends on some name, so it is
-never tried in this process: `JUDGE` is the program that tries it, beside us and within a time limit.
+expression that is searched in the name. An expression can backtrack forever, so it never runs in this process:
+`MATCHER_PROGRAM` runs it in a child process with a time limit.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collections.abc import Sequence
 
 _PLAIN = re.compile(r"[\w\-|, ]+", re.ASCII)
 
-SLOW_S = 0.2
-"""For one expression on some short names; whatever takes longer would take for ever."""
+MATCH_TIMEOUT_S = 0.2
+"""For one expression on some short names; whatever takes longer would never end."""
 
-JUDGE = f"""
+MATCHER_PROGRAM = f"""
 import json, re, signal, sys
 def late(*_):
     raise TimeoutError
 signal.signal(signal.SIGALRM, late)
 def judged(matcher, names):
-    signal.setitimer(signal.ITIMER_REAL, {SLOW_S})
+    signal.setitimer(signal.ITIMER_REAL, {MATCH_TIMEOUT_S})
     try:
         found = re.compile(matcher)
         return [name for name in names if found.search(name)]
@@ -34,26 +34,26 @@ def judged(matcher, names):
         signal.setitimer(signal.ITIMER_REAL, 0)
 print(json.dumps([judged(*asked) for asked in json.load(sys.stdin)]))
 """
-"""Reads a list of [matcher, names], and writes for each the names that it selects, or why it cannot say."""
+"""Reads a list of [matcher, names], and writes for each the names that it selects, or an error."""
 
-Judged = frozenset[str] | str
-"""The names that an expression selects, or what is wrong with it."""
+MatchResult = frozenset[str] | str
+"""The names that an expression selects, or the error in it."""
 
 
-def plain(matcher: str) -> frozenset[str] | None:
-    """The names of a matcher that is a list of them; None for a regular expression."""
+def plain_names(matcher: str) -> frozenset[str] | None:
+    """Return the names of a matcher that is a list of names; None for a regular expression."""
     if not _PLAIN.fullmatch(matcher):
         return None
     return frozenset(name.strip() for name in re.split(r"[|,]", matcher) if name.strip())
 
 
-def question(asked: Sequence[tuple[str, Sequence[str]]]) -> bytes:
-    """What the judge reads."""
+def matcher_input(asked: Sequence[tuple[str, Sequence[str]]]) -> bytes:
+    """Return the input of the matcher program."""
     return json.dumps([[matcher, list(names)] for matcher, names in asked]).encode()
 
 
-def verdicts(said: bytes | None, count: int) -> list[Judged]:
-    """What the judge wrote, one for each that was asked; one that says nothing usable has taken too long."""
+def parse_matches(said: bytes | None, count: int) -> list[MatchResult]:
+    """Return one result per matcher from the output of the program; a missing one counts as timed out."""
     try:
         answers = json.loads(said or b"")
     except (ValueError, RecursionError):

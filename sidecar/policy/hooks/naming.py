@@ -1,61 +1,84 @@
-"""Our tools by the names and parameters of Claude Code, and back. Pure.
+"""Translate our tool calls to the names and parameters of Claude Code, and back. Pure.
 
-One call may be several there: a patch of three files is three edits, a batch of commands as many commands. A guard that
-was written for one of them must see each, or the model would get past it by another tool. What such a view says can be
-read, but not be written back.
+One call may be several there: a patch of three files is three edits, a batch is one command each. A hook that was
+written for one of them must see each, or the model could bypass it with another tool. Such a partial view is
+read-only.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
-from ...workspace.unidiff import FilePatch, PatchFailed, parse
+from ...model import JsonObject
+from ...workspace.unidiff import FilePatch, PatchFailed, parse_patch
 
-Json = dict[str, Any]
-
-MAX_VIEWS = 50
-"""Of one call: each is a run of every hook that it selects."""
+MAX_CLAUDE_CALLS = 50
+"""Views of one call: each is a run of every hook that it selects."""
 
 
-class View(msgspec.Struct, frozen=True):
-    """A call as Claude Code would make it. `whole` says that it stands for the call alone, and may be changed."""
+class ClaudeCall(msgspec.Struct, frozen=True):
+    """A call as Claude Code would make it. `whole` says that it represents the whole call, and may be changed."""
 
     tool: str
-    input: Json
+    input: JsonObject
     whole: bool = True
 
 
-class TooMany(Exception):
-    """The call stands for more of them than a hook can be asked about."""
+class TooManyCalls(Exception):
+    """The call has more views than hooks can be run for."""
 
 
-def names_of(tool: str) -> tuple[str, ...]:
-    """The names that a matcher may select this tool by, ours first."""
+def matcher_names(tool: str) -> tuple[str, ...]:
+    """Return the names by which a matcher may select this tool, ours first."""
     return (tool, *_ALIASES.get(tool, ()))
 
 
-def views(alias: str, tool: str, input: Json, project: str) -> list[View]:
-    """The call in Claude Code's names, under one of its names there; at least one view."""
+def claude_calls(alias: str, tool: str, input: JsonObject, project: str) -> list[ClaudeCall]:
+    """Return the views of the call under Claude Code's names; at least one."""
     if tool == "patch_file":
-        return _patched(alias, input, project)
+        return _patch_calls(alias, input.get("patch"), input.get("path"), project)
     if tool == "run_batch":
-        return _batch(alias, input)
+        return _batch_calls(alias, input.get("commands"))
     if tool == "run_code":
-        return [View(alias, {"command": _script(input)}, whole=False)]
+        return [
+            ClaudeCall(
+                alias,
+                {"command": _script_command(str(input.get("code", "")), str(input.get("language", "")))},
+                whole=False,
+            )
+        ]
     if tool == "insert_line":
         given = {"file_path": _absolute(input.get("path"), project), "old_string": ""}
-        return [View(alias, {**given, "new_string": input.get("text", "")}, whole=False)]
-    return [View(alias, _SPELLED[tool](input, project) if tool in _SPELLED else input)]
+        return [ClaudeCall(alias, {**given, "new_string": input.get("text", "")}, whole=False)]
+    return [ClaudeCall(alias, _to_claude(tool, input, project))]
 
 
-def back(tool: str, changed: Json, before: Json, project: str) -> Json | None:
-    """A changed input in our names; None when it has no meaning here. What there is no name for stays as it was."""
-    taken = _BACK.get(tool)
-    return taken(changed, before, project) if taken else None
+def from_claude_input(tool: str, changed: JsonObject, before: JsonObject, project: str) -> JsonObject | None:
+    """Translate a changed input to our names; None when it has no meaning here. Unknown parameters stay unchanged."""
+    path = _relative(changed.get("file_path"), project)
+    match tool:
+        case "run_command" if isinstance(changed.get("command"), str):
+            timeout = {"timeout_ms": changed["timeout"]} if "timeout" in changed else {}
+            return {**before, "command": changed["command"], **timeout}
+        case "read_file" if isinstance(path, str):
+            return {"path": path, **_lines(changed.get("offset"), changed.get("limit"))}
+        case "write_file" | "edit_file" if isinstance(path, str) and "edits" not in changed:
+            return {"path": path, **{name: value for name, value in changed.items() if name != "file_path"}}
+        case "glob" | "list_dir" | "grep":
+            made = _with_path(changed, lambda path: _relative(path, project))
+            return _from_claude_grep(made) if tool == "grep" else made
+        case "fetch_url" if isinstance(changed.get("url"), str):
+            return {**before, "url": changed["url"]}
+        case "update_plan":
+            todos = changed.get("todos")
+            if isinstance(todos, list) and all(isinstance(todo, dict) for todo in todos):
+                return {
+                    "plan": [{"step": todo.get("content"), "status": todo.get("status")} for todo in todos]
+                }
+    return None
 
 
 _ALIASES: dict[str, tuple[str, ...]] = {
@@ -83,170 +106,108 @@ def _absolute(path: object, project: str) -> str:
 def _relative(path: object, project: str) -> object:
     if not isinstance(path, str):
         return path
+    # A hook may answer with a path elsewhere; it stays absolute, and the policy decides about it.
     inside = path.startswith(f"{project.rstrip('/')}/")
     return os.path.relpath(path, project) if inside else path
-
-
-def _spelled_command(input: Json, project: str) -> Json:
-    made = {"command": input.get("command", ""), "description": ""}
-    return {**made, "timeout": input["timeout_ms"]} if "timeout_ms" in input else made
-
-
-def _spelled_read(input: Json, project: str) -> Json:
-    made: Json = {"file_path": _absolute(input.get("path"), project)}
-    start, end = input.get("start_line"), input.get("end_line")
-    if isinstance(start, int):
-        made["offset"] = start
-    if isinstance(end, int):
-        made["limit"] = end - (start if isinstance(start, int) else 1) + 1
-    return made
-
-
-def _spelled_file(input: Json, project: str) -> Json:
-    rest = {name: value for name, value in input.items() if name != "path"}
-    return {"file_path": _absolute(input.get("path"), project), **rest}
 
 
 _GREP = {"ignore_case": "-i", "context": "-C", "output": "output_mode"}
 _OUTPUTS = {"lines": "content", "files": "files_with_matches", "count": "count"}
 
 
-def _spelled_grep(input: Json, project: str) -> Json:
-    made = {_GREP.get(name, name): value for name, value in input.items()}
-    made["output_mode"] = _OUTPUTS.get(made.get("output_mode", "lines"), "content")
-    return _in_folder(made, project)
+def _with_path(values: JsonObject, convert: Callable[[object], object]) -> JsonObject:
+    return {**values, "path": convert(values["path"])} if "path" in values else values
 
 
-def _in_folder(input: Json, project: str) -> Json:
-    return {**input, "path": _absolute(input["path"], project)} if "path" in input else input
+def _to_claude(tool: str, input: JsonObject, project: str) -> JsonObject:
+    match tool:
+        case "run_command":
+            timeout = {"timeout": input["timeout_ms"]} if "timeout_ms" in input else {}
+            return {"command": input.get("command", ""), "description": "", **timeout}
+        case "read_file":
+            start, end = input.get("start_line"), input.get("end_line")
+            first = start if isinstance(start, int) else 1
+            return {
+                "file_path": _absolute(input.get("path"), project),
+                **({"offset": start} if isinstance(start, int) else {}),
+                **({"limit": end - first + 1} if isinstance(end, int) else {}),
+            }
+        case "write_file" | "edit_file":
+            rest = {name: value for name, value in input.items() if name != "path"}
+            return {"file_path": _absolute(input.get("path"), project), **rest}
+        case "glob" | "list_dir" | "grep":
+            made = _with_path(input, lambda path: _absolute(path, project))
+            if tool == "grep":
+                made = {_GREP.get(name, name): value for name, value in made.items()}
+                made["output_mode"] = _OUTPUTS.get(made.get("output_mode", "lines"), "content")
+            return made
+        case "update_plan":
+            plan = input.get("plan")
+            steps = [step for step in plan if isinstance(step, dict)] if isinstance(plan, list) else []
+            return {"todos": [_todo(step.get("step"), step.get("status")) for step in steps]}
+    return input
 
 
-def _spelled_plan(input: Json, project: str) -> Json:
-    plan = input.get("plan")
-    steps = [step for step in plan if isinstance(step, dict)] if isinstance(plan, list) else []
-    return {
-        "todos": [
-            {"content": step.get("step"), "status": step.get("status"), "activeForm": step.get("step")}
-            for step in steps
-        ]
-    }
+def _todo(step: object, status: object) -> dict[str, object]:
+    return {"content": step, "status": status, "activeForm": step}
 
 
-_SPELLED: dict[str, Callable[[Json, str], Json]] = {
-    "run_command": _spelled_command,
-    "read_file": _spelled_read,
-    "write_file": _spelled_file,
-    "edit_file": _spelled_file,
-    "glob": _in_folder,
-    "grep": _spelled_grep,
-    "list_dir": _in_folder,
-    "update_plan": _spelled_plan,
-}
-
-
-def _patched(alias: str, input: Json, project: str) -> list[View]:
-    """A view a file, each with the text that goes and the text that comes."""
-    patch, path = input.get("patch"), input.get("path")
+def _patch_calls(alias: str, patch: object, path: object, project: str) -> list[ClaudeCall]:
+    """Return one view per file, each with the removed and the added text."""
     try:
-        files = parse(patch) if isinstance(patch, str) else []
+        files = parse_patch(patch) if isinstance(patch, str) else []
     except PatchFailed:
         files = []
-    if len(files) > MAX_VIEWS:
-        raise TooMany(f"it changes {len(files)} files at once")
-    if not files:  # it will be refused; a guard sees the words all the same
+    if len(files) > MAX_CLAUDE_CALLS:
+        raise TooManyCalls(f"it changes {len(files)} files at once")
+    if not files:  # it will be refused, but a hook still sees the text
         given = {"file_path": _absolute(path, project), "old_string": "", "new_string": str(patch)}
-        return [View(alias, given, whole=False)]
-    return [_patch_view(alias, file, path, project) for file in files]
+        return [ClaudeCall(alias, given, whole=False)]
+    return [_patch_call(alias, file, path, project) for file in files]
 
 
-def _patch_view(alias: str, file: FilePatch, path: object, project: str) -> View:
+def _patch_call(alias: str, file: FilePatch, path: object, project: str) -> ClaudeCall:
     named = path if isinstance(path, str) else file.new_path or file.old_path
     edits = [
-        {"old_string": _side(hunk.lines, "+"), "new_string": _side(hunk.lines, "-")} for hunk in file.hunks
+        {"old_string": _patch_side(hunk.lines, "+"), "new_string": _patch_side(hunk.lines, "-")}
+        for hunk in file.hunks
     ]
-    given: Json = {"file_path": _absolute(named, project)}
+    file_path = _absolute(named, project)
     if alias == "MultiEdit":
-        return View(alias, {**given, "edits": edits}, whole=False)
+        return ClaudeCall(alias, {"file_path": file_path, "edits": edits}, whole=False)
     joined = {side: "\n".join(edit[side] for edit in edits) for side in ("old_string", "new_string")}
-    return View(alias, {**given, **joined}, whole=False)
+    return ClaudeCall(alias, {"file_path": file_path, **joined}, whole=False)
 
 
-def _side(lines: tuple[tuple[str, str], ...], without: str) -> str:
+def _patch_side(lines: tuple[tuple[str, str], ...], without: str) -> str:
     return "\n".join(text.rstrip("\n") for sign, text in lines if sign != without)
 
 
-def _batch(alias: str, input: Json) -> list[View]:
-    commands = input.get("commands")
+def _batch_calls(alias: str, commands: object) -> list[ClaudeCall]:
     listed = commands if isinstance(commands, list) else []
-    if len(listed) > MAX_VIEWS:
-        raise TooMany(f"it runs {len(listed)} commands at once")
+    if len(listed) > MAX_CLAUDE_CALLS:
+        raise TooManyCalls(f"it runs {len(listed)} commands at once")
     found = [one.get("command") if isinstance(one, dict) else one for one in listed]
-    return [View(alias, {"command": str(one)}, whole=False) for one in found] or [
-        View(alias, {"command": ""}, whole=False)
+    return [ClaudeCall(alias, {"command": str(one)}, whole=False) for one in found] or [
+        ClaudeCall(alias, {"command": ""}, whole=False)
     ]
 
 
-def _script(input: Json) -> str:
-    """The code as a command line: a shell's own, or handed to the language."""
-    code, language = str(input.get("code", "")), str(input.get("language", ""))
+def _script_command(code: str, language: str) -> str:
+    """Return the code as a command line: for the shell directly, or as an argument of the language."""
     return code if language in ("shell", "bash", "sh") else f"{language} <<'CODE'\n{code}\nCODE"
 
 
-def _back_command(changed: Json, before: Json, project: str) -> Json | None:
-    if not isinstance(changed.get("command"), str):
-        return None
-    made = {**before, "command": changed["command"]}
-    return {**made, "timeout_ms": changed["timeout"]} if "timeout" in changed else made
+def _lines(offset: object, limit: object) -> dict[str, int]:
+    start = {"start_line": max(1, offset)} if isinstance(offset, int) else {}
+    end = {"end_line": start.get("start_line", 1) + limit - 1} if isinstance(limit, int) else {}
+    return {**start, **end}
 
 
-def _back_read(changed: Json, before: Json, project: str) -> Json | None:
-    made: Json = {"path": _relative(changed.get("file_path"), project)}
-    start, limit = changed.get("offset"), changed.get("limit")
-    if isinstance(start, int):
-        made["start_line"] = max(1, start)
-    if isinstance(limit, int):
-        made["end_line"] = made.get("start_line", 1) + limit - 1
-    return made if isinstance(made["path"], str) else None
-
-
-def _back_file(changed: Json, before: Json, project: str) -> Json | None:
-    made = {name: value for name, value in changed.items() if name != "file_path"}
-    path = _relative(changed.get("file_path"), project)
-    return {"path": path, **made} if isinstance(path, str) and "edits" not in changed else None
-
-
-def _back_grep(changed: Json, before: Json, project: str) -> Json | None:
+def _from_claude_grep(changed: JsonObject) -> JsonObject:
     ours = {theirs: name for name, theirs in _GREP.items()}
     outputs = {theirs: name for name, theirs in _OUTPUTS.items()}
     made = {ours.get(name, name): value for name, value in changed.items()}
     if "output" in made:
         made["output"] = outputs.get(made["output"], "lines")
-    return _back_folder(made, before, project)
-
-
-def _back_folder(changed: Json, before: Json, project: str) -> Json | None:
-    return {**changed, "path": _relative(changed["path"], project)} if "path" in changed else changed
-
-
-def _back_plan(changed: Json, before: Json, project: str) -> Json | None:
-    todos = changed.get("todos")
-    if not isinstance(todos, list) or not all(isinstance(todo, dict) for todo in todos):
-        return None
-    return {"plan": [{"step": todo.get("content"), "status": todo.get("status")} for todo in todos]}
-
-
-def _back_url(changed: Json, before: Json, project: str) -> Json | None:
-    return {**before, "url": changed["url"]} if isinstance(changed.get("url"), str) else None
-
-
-_BACK: dict[str, Callable[[Json, Json, str], Json | None]] = {
-    "run_command": _back_command,
-    "read_file": _back_read,
-    "write_file": _back_file,
-    "edit_file": _back_file,
-    "glob": _back_folder,
-    "grep": _back_grep,
-    "list_dir": _back_folder,
-    "fetch_url": _back_url,
-    "update_plan": _back_plan,
-}
+    return made

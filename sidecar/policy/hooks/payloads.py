@@ -1,24 +1,27 @@
-"""What a hook reads: one JSON object, with the fields that Claude Code gives it. Pure."""
+"""The input of a hook: one JSON object, with the fields of Claude Code. Pure."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import msgspec
 
+from ...model import JsonObject
 from .hook import Hook
-from .naming import View, names_of, views
-
-Json = dict[str, Any]
+from .naming import ClaudeCall, claude_calls, matcher_names
 
 MAX_RESPONSE = 256 * 1024
-"""Characters of a tool's output that a hook is given; the rest is in the journal."""
+"""Characters of a tool's output that a hook gets; the rest is in the journal."""
 
 _MODES = {"ask": "default", "accept-edits": "acceptEdits", "read-only": "plan", "auto": "bypassPermissions"}
 
 
-class Scene(msgspec.Struct, frozen=True):
-    """Where something happens: the chat, the folder that hooks run in, and the chat's mode."""
+HookPayload = Mapping[str, object]
+"""What a hook reads on its stdin; only encoded here."""
+
+
+class HookContext(msgspec.Struct, frozen=True):
+    """The context of an event: the chat, the working folder of hooks, and the mode of the chat."""
 
     session_id: str
     folder: str
@@ -27,16 +30,16 @@ class Scene(msgspec.Struct, frozen=True):
 
 
 class ToolUse(msgspec.Struct, frozen=True):
-    """A call of a tool, by our names; `output` is what came out of it, once it has ended."""
+    """A tool call in our names; `output` is its result, once it has ended."""
 
     id: str
     tool: str
-    input: Json
+    input: JsonObject
     output: str | None = None
     exit_code: int | None = None
 
 
-def common(event: str, scene: Scene) -> Json:
+def common_fields(event: str, scene: HookContext) -> HookPayload:
     return {
         "session_id": scene.session_id,
         "transcript_path": scene.transcript,
@@ -46,24 +49,24 @@ def common(event: str, scene: Scene) -> Json:
     }
 
 
-def told(event: str, scene: Scene, **fields: Any) -> Json:
-    """What happens outside of a tool's call."""
-    return {**common(event, scene), **fields}
+def event_payload(event: str, scene: HookContext, **fields: object) -> HookPayload:
+    """Return the payload of an event outside of a tool call."""
+    return {**common_fields(event, scene), **fields}
 
 
-def spelled(hook: Hook, name: str, use: ToolUse, folder: str) -> list[View]:
-    """The call as this hook knows it: in our names when its matcher names our tool, else in Claude Code's."""
-    aliases = names_of(use.tool)[1:]
+def calls_for_hook(hook: Hook, name: str, use: ToolUse, folder: str) -> list[ClaudeCall]:
+    """Return the call as this hook expects it: in our names when its matcher names our tool, else in Claude Code's."""
+    aliases = matcher_names(use.tool)[1:]
     if name in aliases:
-        return views(name, use.tool, use.input, folder)
+        return claude_calls(name, use.tool, use.input, folder)
     if hook.claude and aliases:
-        return views(aliases[0], use.tool, use.input, folder)
-    return [View(use.tool, use.input)]
+        return claude_calls(aliases[0], use.tool, use.input, folder)
+    return [ClaudeCall(use.tool, use.input)]
 
 
-def of_tool(event: str, scene: Scene, use: ToolUse, view: View) -> Json:
+def tool_payload(event: str, scene: HookContext, use: ToolUse, view: ClaudeCall) -> HookPayload:
     made = {
-        **common(event, scene),
+        **common_fields(event, scene),
         "tool_name": view.tool,
         "tool_input": view.input,
         "tool_use_id": use.id,
@@ -71,7 +74,7 @@ def of_tool(event: str, scene: Scene, use: ToolUse, view: View) -> Json:
     return made if use.output is None else {**made, "tool_response": _response(use, view)}
 
 
-def _response(use: ToolUse, view: View) -> Json:
+def _response(use: ToolUse, view: ClaudeCall) -> HookPayload:
     text = (use.output or "")[:MAX_RESPONSE]
     path = view.input.get("file_path")
     if view.tool == "Bash":

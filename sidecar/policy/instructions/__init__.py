@@ -1,16 +1,24 @@
-"""Instruction rules of a project and its user: found, read, chosen for a prompt, merged into one text.
+"""Instruction rules of a project and its user: find, read, select for a prompt, merge into one text.
 
-`read` opens files, through the workspace alone where they are a project's; the rest is pure. A rule is text:
-what it names as its handler runs only when somebody calls `handlers.run_handler`, which is for projects that
-are trusted. Not known here is which window the block is for, or where the figures on the rules are kept.
+`sources` opens files, those of a project only through the workspace; the rest is pure. A rule is text: its handler
+runs only through `handlers.run_handler`, for trusted projects. Does not know the context window or where the
+statistics of rules are stored.
 """
 
 from __future__ import annotations
 
-from .choosing import chosen
-from .freshness import Freshness, seen
-from .rendering import Block, rendered
+from .choosing import choose_rules
+from .freshness import Freshness, record_use
+from .rendering import RulesBlock, render_rules
 from .rule import Instruction
-from .sources import read
+from .sources import read_rules
 
-__all__ = ["Block", "Freshness", "Instruction", "chosen", "read", "rendered", "seen"]
+__all__ = [
+    "Freshness",
+    "Instruction",
+    "RulesBlock",
+    "choose_rules",
+    "read_rules",
+    "record_use",
+    "render_rules",
+]

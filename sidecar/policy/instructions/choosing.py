@@ -1,7 +1,7 @@
-"""Which instruction rules apply to a prompt. Pure.
+"""Select the instruction rules that apply to a prompt. Pure.
 
-Paths are written as the workspace shows them, relative to the project. A pattern may come from a hostile
-project: globs are matched within bounds (`workspace/globs`), and words are looked for as plain text.
+Paths are written as the workspace shows them, relative to the project. A pattern may come from a hostile project:
+globs are matched within bounds (`workspace/globs`), and words are searched as plain text.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from ...workspace.globs import Glob, alternatives
-from ...workspace.globs import parsed as glob
+from ...text.folding import fold_case
+from ...workspace.globs import Glob, expand_braces
+from ...workspace.globs import parse_glob as glob
 from .rule import Instruction
 
-MAX_LOOKED = 32 * 1024
-"""Characters at the beginning, and at the end, of a prompt in which words are looked for: between them stands what was
-pasted, and a thousand words in a megabyte would take a second."""
+MAX_PROMPT_READ = 32 * 1024
+"""Characters at the beginning, and at the end, of a prompt in which words are searched: pasted text is between them,
+and a thousand words in a megabyte would take a second.
+"""
 
-_RUN_ON = (
+_SCRIPTS_WITHOUT_BLANKS = (
     *(
         ("\u0e00", "\u109f"),
         ("\u1100", "\u11ff"),
@@ -29,12 +31,12 @@ _RUN_ON = (
     *(("\u31f0", "\u31ff"), ("\u3400", "\u9fff"), ("\uac00", "\ud7af"), ("\uf900", "\ufaff")),
     ("\U00020000", "\U0003ffff"),
 )
-"""Scripts without blanks between words, and Korean, whose particles follow a word without one."""
+"""Scripts without spaces between words, and Korean, whose particles follow a word without a space."""
 
 
-def chosen(instructions: Iterable[Instruction], prompt: str, paths: Sequence[str]) -> list[Instruction]:
-    """Those that apply now: the highest priority first, then the project's before the user's, then by path."""
-    heard = _folded(_ends(prompt))
+def choose_rules(instructions: Iterable[Instruction], prompt: str, paths: Sequence[str]) -> list[Instruction]:
+    """Return those that apply: the highest priority first, then the project's before the user's, then by path."""
+    heard = _fold_text(_both_ends(prompt))
     names = [_names(path) for path in paths]
     applying = [one for one in instructions if _has_words(one) and _applies(one, heard, names)]
     return sorted(applying, key=lambda one: (-one.priority, one.scope != "project", one.path))
@@ -56,7 +58,7 @@ def _applies(one: Instruction, heard: str, paths: list[tuple[str, ...]]) -> bool
             globs = [read for text in one.globs for read in _globs(text)]
             return any(names and pattern.matches(names) for pattern in globs for names in beneath)
         case "word":
-            return any(_is_said(_folded(word), heard) for word in one.words)
+            return any(_has_word(_fold_text(word), heard) for word in one.words)
 
 
 def _names(path: str) -> tuple[str, ...]:
@@ -65,11 +67,13 @@ def _names(path: str) -> tuple[str, ...]:
 
 @lru_cache(512)
 def _globs(text: str) -> tuple[Glob, ...]:
-    return tuple(glob(one) for one in alternatives(text))
+    return tuple(glob(one) for one in expand_braces(text))
 
 
-def _is_said(word: str, heard: str) -> bool:
-    """Whether the word stands in the text, as a word where its script parts words. `refactor*` may go on."""
+def _has_word(word: str, heard: str) -> bool:
+    """Return whether the text contains the word, as a whole word where the script separates words. `refactor*` is a
+    prefix.
+    """
     goes_on = len(word) > 1 and word.endswith("*")
     word = word[:-1] if goes_on else word
     at = heard.find(word)
@@ -83,25 +87,29 @@ def _is_said(word: str, heard: str) -> bool:
 
 
 def _joins(left: str, right: str) -> bool:
-    """Whether the two stand within one word. A mark belongs to the letter before it."""
-    if _runs_on(left) or _runs_on(right):
+    """Return whether the two are within one word. A combining mark belongs to the letter before it."""
+    if _has_no_blanks(left) or _has_no_blanks(right):
         return unicodedata.category(right).startswith("M")
     return _in_word(left) and _in_word(right)
 
 
-def _runs_on(char: str) -> bool:
-    return any(first <= char <= last for first, last in _RUN_ON)
+def _has_no_blanks(char: str) -> bool:
+    return any(first <= char <= last for first, last in _SCRIPTS_WITHOUT_BLANKS)
 
 
 def _in_word(char: str) -> bool:
     return char.isalnum() or char == "_" or unicodedata.category(char).startswith("M")
 
 
-def _ends(prompt: str) -> str:
-    return prompt if len(prompt) <= 2 * MAX_LOOKED else f"{prompt[:MAX_LOOKED]}\n{prompt[-MAX_LOOKED:]}"
+def _both_ends(prompt: str) -> str:
+    return (
+        prompt
+        if len(prompt) <= 2 * MAX_PROMPT_READ
+        else f"{prompt[:MAX_PROMPT_READ]}\n{prompt[-MAX_PROMPT_READ:]}"
+    )
 
 
-def _folded(text: str) -> str:
-    """One spelling for what reads the same: case, width, accents as one character or two, runs of blanks."""
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+def _fold_text(text: str) -> str:
+    """Normalize case, width, combining accents and whitespace."""
+    folded = unicodedata.normalize("NFKC", fold_case(text))
     return " ".join(folded.split())

@@ -1,8 +1,7 @@
 """The process in which a rule's Python handler runs: `entry_point.py NAME`, with the standard library alone.
 
-It finds the entry point NAME of the group `sidecar.rules`, calls it with the prompt, the paths and the
-project that stand as JSON on its input, and writes the text that it returns. What the handler prints goes to
-the error stream.
+It finds the entry point NAME of the group `sidecar.rules`, calls it with the prompt, the paths and the project from
+the JSON on stdin, and writes the returned text to stdout. What the handler prints goes to stderr.
 """
 
 from __future__ import annotations

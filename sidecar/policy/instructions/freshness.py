@@ -1,42 +1,34 @@
-"""How often a rule was sent, when last, and when it changed: pure figures, as JSON that a store can keep."""
+"""How often a rule was sent, when last, and when it changed: pure statistics, as JSON for a store."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypedDict
 
+from ...model.figures import RuleUse
 from .rule import Instruction
 
 MAX_KEPT = 1000
-"""Rules with figures: five times what a project and its user can have, for those that come and go."""
+"""Rules with statistics: five times what a project and its user can have, for those that come and go."""
 
 
-class Figures(TypedDict):
-    """Times are milliseconds since 1970. `hash` is that of the rule when it was last seen."""
-
-    loadCount: int
-    lastSeen: int
-    lastChanged: int
-    tokens: int
-    hash: str
-
-
-Freshness = dict[str, Figures]
+Freshness = dict[str, RuleUse]
 """By the rule's path."""
 
 
-def seen(
-    freshness: Mapping[str, Figures],
+def record_use(
+    freshness: Mapping[str, RuleUse],
     instructions: Iterable[Instruction],
     now: int,
     count: Callable[[str], int],
 ) -> Freshness:
-    """The figures after these rules were sent. A rule that is new has changed now; the longest unseen are let go."""
+    """Return the statistics after these rules were sent. A new rule counts as changed now; the longest unseen are
+    dropped.
+    """
     figures = dict(freshness)
     for one in instructions:
         known = figures.pop(one.path, None)
         same = known is not None and known["hash"] == one.hash
-        figures[one.path] = Figures(
+        figures[one.path] = RuleUse(
             loadCount=known["loadCount"] + 1 if known else 1,
             lastSeen=now,
             lastChanged=known["lastChanged"] if known and same else now,

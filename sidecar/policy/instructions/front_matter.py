@@ -1,9 +1,8 @@
-"""The lines between `---` and `---` at the head of a Markdown file: a small, strict part of YAML. Pure.
+"""The lines between `---` and `---` at the head of a Markdown file: a small, strict subset of YAML. Pure.
 
-Understood are `key: value`, lists (`[a, b]` on one line, or `- item` lines) and one level of keys beneath a
-key. A value is true, false, null, a number, text in quotes, or plain text. It is no YAML library's work
-because rules of other programs have values that are none: `globs: *.ts` names an alias there. What goes
-beyond is refused with its line.
+It accepts `key: value`, lists (`[a, b]` on one line, or `- item` lines) and one level of nested keys. A value is
+true, false, null, a number, quoted text, or plain text. A YAML library does not work here, because rules of other
+programs have values that are not YAML: `globs: *.ts` is an alias there. Anything else is refused with its line.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from .rule import Malformed
+from ...model import JsonObject
+from .rule import MalformedRule
 
 FENCE = "---"
 
@@ -24,22 +24,27 @@ _QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')\s*(?:#.*)?""")
 _INTEGER = re.compile(r"[-+]?\d{1,18}")
 _DECIMAL = re.compile(r"[-+]?\d{1,18}\.\d{1,18}")
 _CONSTANTS = {"true": True, "false": False, "null": None, "~": None, "": None}
-_BEYOND = {"|": "text over several lines", ">": "text over several lines", "&": "an anchor", "!": "a tag"}
+_UNSUPPORTED = {
+    "|": "text over several lines",
+    ">": "text over several lines",
+    "&": "an anchor",
+    "!": "a tag",
+}
 
 
-def parted(text: str) -> tuple[dict[str, Any], str]:
-    """The values at the head, and the text beneath them; no values where the first line is not `---`."""
+def split_front_matter(text: str) -> tuple[JsonObject, str]:
+    """Return the values at the head, and the text after them; no values when the first line is not `---`."""
     lines = text.split("\n")
     if lines[0].rstrip() != FENCE:
         return {}, text
     for end, line in enumerate(lines[1:], 1):
         if line.rstrip() == FENCE:
             return _values(lines[1:end]), "\n".join(lines[end + 1 :])
-    raise Malformed("the front matter is not closed: a line `---` must end it")
+    raise MalformedRule("the front matter is not closed: a line `---` must end it")
 
 
-def listed(text: str) -> list[str]:
-    """The parts between commas that stand in no quotes, braces or brackets, without the blanks around them."""
+def split_list(text: str) -> list[str]:
+    """Split at commas outside of quotes, braces and brackets, and strip the parts."""
     parts, depth, quote = [""], 0, ""
     for char in text:
         if quote:
@@ -58,9 +63,9 @@ def listed(text: str) -> list[str]:
     return [part for part in stripped if part]
 
 
-def _values(lines: list[str]) -> dict[str, Any]:
-    """Line by line: a key at the margin opens a place, into which indented keys and items go."""
-    values: dict[str, Any] = {}
+def _values(lines: list[str]) -> JsonObject:
+    """Parse line by line: a key at the margin opens a container, into which indented keys and items go."""
+    values: JsonObject = {}
     open_key = ""
     for number, line in enumerate(lines, 2):
         text = line.strip()
@@ -68,26 +73,26 @@ def _values(lines: list[str]) -> dict[str, Any]:
             continue
         indented = line[0] in " \t"
         if "\t" in line[: len(line) - len(line.lstrip())]:
-            raise Malformed(f"line {number}: a tab cannot indent, use blanks")
+            raise MalformedRule(f"line {number}: a tab cannot indent, use blanks")
         if item := _ITEM.fullmatch(text):
-            _into(values, open_key, list, number).append(_value(item[1] or "", number))
+            _container_for(values, open_key, list, number).append(_value(item[1] or "", number))
         elif pair := _KEY.fullmatch(text):
-            into = _into(values, open_key, dict, number) if indented else values
+            into = _container_for(values, open_key, dict, number) if indented else values
             if pair[1] in into:
-                raise Malformed(f"line {number}: `{pair[1]}` is there twice")
+                raise MalformedRule(f"line {number}: `{pair[1]}` is there twice")
             into[pair[1]] = _value(pair[2] or "", number)
             open_key = open_key if indented else pair[1]
         else:
-            raise Malformed(f"line {number}: `key: value` or `- item` was expected")
+            raise MalformedRule(f"line {number}: `key: value` or `- item` was expected")
     return values
 
 
-def _into(values: dict[str, Any], key: str, kind: type[Any], number: int) -> Any:
-    """The list or the map that an item or a key at this line belongs to: the value of the last key at the margin."""
+def _container_for(values: JsonObject, key: str, kind: type[Any], number: int) -> Any:
+    """Return the list or the map of an item or a key at this line: the value of the last key at the margin."""
     if key and values[key] is None:
         values[key] = kind()
     if not key or not isinstance(values[key], kind):
-        raise Malformed(f"line {number}: it belongs to no key above it")
+        raise MalformedRule(f"line {number}: it belongs to no key above it")
     return values[key]
 
 
@@ -95,18 +100,18 @@ def _value(text: str, number: int) -> Any:
     if text[:1] == "[":
         text = text if text.endswith("]") else _COMMENT.sub("", text).rstrip()
         if not text.endswith("]"):
-            raise Malformed(
+            raise MalformedRule(
                 f"line {number}: the list is not closed on its line; quote text that begins with `[`"
             )
-        return [_scalar(part, number) for part in listed(text[1:-1])]
+        return [_scalar(part, number) for part in split_list(text[1:-1])]
     return _scalar(text, number)
 
 
 def _scalar(text: str, number: int) -> Any:
     if text[:1] in ("'", '"'):
-        return _unquoted(text, number)
-    if beyond := _BEYOND.get(text[:1]):
-        raise Malformed(f"line {number}: {beyond} is not understood here; put the value into quotes")
+        return _unquote(text, number)
+    if beyond := _UNSUPPORTED.get(text[:1]):
+        raise MalformedRule(f"line {number}: {beyond} is not understood here; put the value into quotes")
     plain = _COMMENT.sub("", text).strip()
     if plain.lower() in _CONSTANTS:
         return _CONSTANTS[plain.lower()]
@@ -115,15 +120,15 @@ def _scalar(text: str, number: int) -> Any:
     return float(plain) if _DECIMAL.fullmatch(plain) else plain
 
 
-def _unquoted(text: str, number: int) -> str:
+def _unquote(text: str, number: int) -> str:
     found = _QUOTED.fullmatch(text)
     if not found:
-        raise Malformed(f"line {number}: the quote is not closed, or something follows it")
+        raise MalformedRule(f"line {number}: the quote is not closed, or something follows it")
     if text[0] == "'":
         return found[1][1:-1].replace("''", "'")
     try:
         return msgspec.json.decode(found[1], type=str)
     except msgspec.DecodeError as error:
-        raise Malformed(
+        raise MalformedRule(
             f"line {number}: the escapes in quotes are those of JSON, such as \\n or \\u00e9"
         ) from error

@@ -1,8 +1,8 @@
-"""Lines `@path` in a file with instructions: the named file's text takes the line's place.
+"""Lines `@path` in an instruction file: the text of the named file replaces the line.
 
-Once: lines in that text are not followed. A line is one only outside of code, alone, and when it looks like a
-path, as `@someone` and `@decorator` do not. What cannot be imported is left as it is written and noted.
-Opening files is the caller's.
+Not recursive: lines in that text are not expanded. A line counts only outside of code, alone, and when it looks like
+a path, unlike `@someone` and `@decorator`. A failed import stays as it is written and is noted. The caller opens
+files.
 """
 
 from __future__ import annotations
@@ -12,24 +12,26 @@ from collections.abc import Callable
 
 import msgspec
 
-from .rule import Malformed
+from .rule import MalformedRule
 
 MAX_IMPORTS = 20
-"""Of one file. More is a book, and no part of it would fit a prompt."""
+"""Imports of one file. More would not fit in a prompt."""
 
 _LINE = re.compile(r"\s{0,3}@(\S*[./]\S*)\s*")
 _CODE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 
 
-class Imported(msgspec.Struct, frozen=True):
+class ExpandedText(msgspec.Struct, frozen=True):
     text: str
     notes: tuple[str, ...] = ()
 
 
-def imported(text: str, load: Callable[[str], str | None]) -> Imported:
-    """`load` gives the text of a named file, None when it is sent anyway, and raises `Malformed` when it cannot be."""
+def expand_imports(text: str, load: Callable[[str], str | None]) -> ExpandedText:
+    """Expand the imports. `load` returns the text of a file, None when it is sent anyway, and raises `MalformedRule`
+    on failure.
+    """
     if "@" not in text:
-        return Imported(text)
+        return ExpandedText(text)
     lines: list[str] = []
     notes: list[str] = []
     done: set[str] = set()
@@ -43,17 +45,17 @@ def imported(text: str, load: Callable[[str], str | None]) -> Imported:
         name = found[1]
         try:
             if len(done) == MAX_IMPORTS and name not in done:
-                raise Malformed(f"{MAX_IMPORTS} imports of one file are the most")
+                raise MalformedRule(f"{MAX_IMPORTS} imports of one file are the most")
             lines.append("" if name in done else load(name) or "")
             done.add(name)
-        except Malformed as error:
+        except MalformedRule as error:
             lines.append(line)
             notes.append(f"@{name} was not imported: {error}")
-    return Imported("\n".join(lines).strip("\n"), tuple(notes))
+    return ExpandedText("\n".join(lines).strip("\n"), tuple(notes))
 
 
 def _fence_after(line: str, fence: str) -> str:
-    """The fence that is open after this line: as many of the same sign, or more, close it."""
+    """Return the fence that is open after this line: as many of the same character, or more, close it."""
     found = _CODE.match(line)
     if not found:
         return fence

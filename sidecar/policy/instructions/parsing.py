@@ -1,30 +1,40 @@
-"""A file's bytes as an instruction rule, in the format that its place and its ending say. Pure.
+"""Parse the bytes of a file as an instruction rule, in the format that its path and suffix imply. Pure.
 
-Everything that is wrong with a file is `Malformed`, in words for whoever wrote it. YAML has a library of its
-own, which is imported for the first file that needs it.
+Every error is a `MalformedRule`, with a message for the author. The YAML library is imported for the first file that
+needs it.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+import re
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from ...workspace.globs import BadPattern, alternatives
-from ...workspace.globs import parsed as glob
-from ...workspace.text import NotText, decoded
+from ...model import JsonObject
+from ...system.lazy import lazy_module
+from ...text.suggest import did_you_mean
+from ...text.surrogates import is_well_formed
+from ...workspace.globs import BadPattern, expand_braces
+from ...workspace.globs import parse_glob as glob
+from ...workspace.text import NotText, decode_text
 from . import front_matter
-from .rule import Applies, Malformed
+from .rule import Applies, MalformedRule
+
+if TYPE_CHECKING:
+    import yaml
+else:
+    yaml = lazy_module("yaml")
 
 Format = Literal["plain", "cursor", "own"]
-"""Markdown and nothing else, a rule of the editor Cursor, or one of ours."""
+"""Plain Markdown, a rule of the editor Cursor, or one of ours."""
 
 OWN_ENDINGS = (".md", ".json", ".yaml", ".yml")
 CURSOR_ENDINGS = (".mdc", ".md")
 
 MAX_PATTERNS = 64
-"""Globs, or words, of one rule: all of them are tried at every prompt."""
+"""Globs, or words, of one rule: all of them are matched at every prompt."""
 
 MAX_WORD = 200
 """Characters of a word or a name; a sentence, at most."""
@@ -32,11 +42,11 @@ MAX_WORD = 200
 MAX_PRIORITY = 1_000_000
 
 MAX_DEPTH = 16
-"""Of lists and maps in one another: people write three, and a hostile file would use up the stack."""
+"""Nested lists and maps: people write three, and a hostile file would overflow the stack."""
 
 
-class Parsed(msgspec.Struct, frozen=True):
-    """What a file says. Its name is None when it leaves that to the file's."""
+class ParsedRule(msgspec.Struct, frozen=True):
+    """The content of a file. Its name is None when the name of the file is used."""
 
     text: str
     name: str | None = None
@@ -44,12 +54,12 @@ class Parsed(msgspec.Struct, frozen=True):
     globs: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     priority: int = 0
-    metadata: dict[str, Any] = {}
+    metadata: JsonObject = {}
     handler: str | None = None
 
 
 class _Fields(msgspec.Struct, forbid_unknown_fields=True):
-    """A rule as its author spells it."""
+    """The fields of a rule as its author writes them."""
 
     name: str | None = None
     description: str | None = None
@@ -59,60 +69,76 @@ class _Fields(msgspec.Struct, forbid_unknown_fields=True):
     always: bool | None = msgspec.field(default=None, name="alwaysApply")
     instruction: str | None = None
     priority: int | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: JsonObject | None = None
     handler: str | None = None
 
 
-def parsed(file: str, data: bytes, format: Format) -> Parsed:
-    """`file` is the file's own name: its ending tells the format of one of our rules."""
-    text = text_of(data)
+FIELDS = tuple(field.encode_name for field in msgspec.structs.fields(_Fields))
+
+MEANT = {
+    **dict.fromkeys(("text", "content", "body", "rule", "prompt", "instructions"), "instruction"),
+    **dict.fromkeys(("paths", "path", "files", "file", "patterns"), "globs"),
+    **dict.fromkeys(("keywords", "keyword", "triggers", "trigger"), "words"),
+    **dict.fromkeys(("always", "always_apply"), "alwaysApply"),
+    **dict.fromkeys(("title", "id"), "name"),
+    **dict.fromkeys(("command", "run", "script"), "handler"),
+    **dict.fromkeys(("order", "weight"), "priority"),
+}
+"""Fields of other programs' rules, and what they are called here."""
+
+_UNKNOWN_FIELD = re.compile(r"unknown field `([^`]*)`")
+
+
+def parse_rule(file: str, data: bytes, format: Format) -> ParsedRule:
+    """Parse a rule. `file` is the name of the file: its suffix decides the format of our own rules."""
+    text = rule_file_text(data)
     if format == "plain":
-        return Parsed(text)
+        return ParsedRule(text)
     if format == "cursor":
-        return _cursor(file, text)
+        return _parse_cursor(file, text)
     ending = file[file.rfind(".") :].lower()
     if ending == ".json":
-        return _own(_checked(_json(text)), "")
+        return _parse_own(_to_json(_json(text)), "")
     if ending in (".yaml", ".yml"):
-        return _own(_checked(_yaml(text)), "")
-    values, body = front_matter.parted(text)
-    return _own(_checked(values), _trimmed(body))
+        return _parse_own(_to_json(_yaml(text)), "")
+    values, body = front_matter.split_front_matter(text)
+    return _parse_own(_to_json(values), _trim(body))
 
 
-def text_of(data: bytes) -> str:
-    """The text with `\\n` for every line end, without empty lines around it."""
+def rule_file_text(data: bytes) -> str:
+    """Return the text with normalized line ends, without empty lines around it."""
     try:
-        text = decoded(data).text
+        text = decode_text(data).text
     except NotText as error:
-        raise Malformed("it is not a text file") from error
-    return _trimmed(text.replace("\r\n", "\n").replace("\r", "\n"))
+        raise MalformedRule("it is not a text file") from error
+    return _trim(text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def stem(file: str) -> str:
-    """The file's name without its ending."""
+    """Return the name of the file without its suffix."""
     return file[: file.rfind(".")] if "." in file[1:] else file
 
 
-def _own(values: Any, body: str) -> Parsed:
+def _parse_own(values: Any, body: str) -> ParsedRule:
     if not isinstance(values, dict):
-        raise Malformed("it must hold one rule: keys such as `instruction`, and their values")
+        raise MalformedRule("it must hold one rule: keys such as `instruction`, and their values")
     try:
         fields = msgspec.convert(values, _Fields)
     except msgspec.ValidationError as error:
-        raise Malformed(_in_words(error)) from error
+        raise MalformedRule(_validation_message(error)) from error
     if body and fields.instruction is not None:
-        raise Malformed("`instruction` and the text beneath the front matter say the same: keep one")
-    text = _trimmed(fields.instruction or "") or body
+        raise MalformedRule("`instruction` and the text beneath the front matter say the same: keep one")
+    text = _trim(fields.instruction or "") or body
     handler = (fields.handler or "").strip() or None
     if not text and not handler:
-        raise Malformed("it has no instruction: write what the model is to do")
+        raise MalformedRule("it has no instruction: write what the model is to do")
     if handler and (handler == "python:" or "\n" in handler):
-        raise Malformed("`handler` must be one command line, or `python:` and an entry point's name")
+        raise MalformedRule("`handler` must be one command line, or `python:` and an entry point's name")
     globs, words = _globs(fields.globs), _words(fields.words)
     metadata = dict(fields.metadata or {})
     if fields.description is not None:
         metadata.setdefault("description", fields.description)
-    return Parsed(
+    return ParsedRule(
         text,
         name=_name(fields.name),
         applies=_applies(fields, globs, words),
@@ -124,20 +150,20 @@ def _own(values: Any, body: str) -> Parsed:
     )
 
 
-def _cursor(file: str, text: str) -> Parsed:
-    """A rule that is neither for all prompts nor for globs is used there when it is called: `@name` in a prompt."""
-    values, body = front_matter.parted(text)
+def _parse_cursor(file: str, text: str) -> ParsedRule:
+    """Parse a Cursor rule. One that is neither for all prompts nor for globs is used when a prompt contains `@name`."""
+    values, body = front_matter.split_front_matter(text)
     known = {name: values.pop(name, None) for name in ("globs", "alwaysApply")}
     try:
         fields = msgspec.convert(known, _Fields)
     except msgspec.ValidationError as error:
-        raise Malformed(_in_words(error)) from error
+        raise MalformedRule(_validation_message(error)) from error
     globs = _globs(fields.globs)
-    # Without front matter nothing narrows it.
+    # Without front matter nothing restricts it.
     always = fields.always or not text.startswith(front_matter.FENCE)
     applies: Applies = "always" if always else "glob" if globs else "word"
     words = (f"@{stem(file)}",) if applies == "word" else ()
-    return Parsed(_trimmed(body), applies=applies, globs=globs, words=words, metadata=_checked(values))
+    return ParsedRule(_trim(body), applies=applies, globs=globs, words=words, metadata=_to_json(values))
 
 
 def _applies(fields: _Fields, globs: tuple[str, ...], words: tuple[str, ...]) -> Applies:
@@ -145,57 +171,59 @@ def _applies(fields: _Fields, globs: tuple[str, ...], words: tuple[str, ...]) ->
         if fields.always:
             return "always"
         if globs and words:
-            raise Malformed("it has globs and words: say which by `applies: glob` or `applies: word`")
+            raise MalformedRule("it has globs and words: say which by `applies: glob` or `applies: word`")
         return "glob" if globs else "word" if words else "always"
     if fields.applies == "glob" and not globs:
-        raise Malformed("it applies by glob and has none: name them in `globs`")
+        raise MalformedRule("it applies by glob and has none: name them in `globs`")
     if fields.applies == "word" and not words:
-        raise Malformed("it applies by word and has none: name them in `words`")
+        raise MalformedRule("it applies by word and has none: name them in `words`")
     return fields.applies
 
 
 def _globs(given: str | list[str] | None) -> tuple[str, ...]:
-    texts = (text.removeprefix("./") for text in _several("globs", given))
-    globs = tuple(
-        f"{text}**" if text.endswith("/") else text for text in texts
-    )  # a folder: all that is in it
+    texts = (text.removeprefix("./") for text in _split_values("globs", given))
+    globs = tuple(f"{text}**" if text.endswith("/") else text for text in texts)  # a folder: everything in it
     for text in globs:
         if text.startswith("!"):
-            raise Malformed(f"`globs`: `{text}` excludes, and a pattern can only include")
+            raise MalformedRule(f"`globs`: `{text}` excludes, and a pattern can only include")
         try:
-            for one in alternatives(text):
+            for one in expand_braces(text):
                 glob(one)
         except BadPattern as error:
-            raise Malformed(f"`globs`: `{text[:MAX_WORD]}`: {error}") from error
+            raise MalformedRule(f"`globs`: `{text[:MAX_WORD]}`: {error}") from error
     return globs
 
 
 def _words(given: str | list[str] | None) -> tuple[str, ...]:
-    words = _several("words", given)
+    words = _split_values("words", given)
     for word in words:
         if len(word) > MAX_WORD or not any(char.isalnum() for char in word):
-            raise Malformed(f"`words`: each needs a letter or a digit, and has {MAX_WORD} characters at most")
+            raise MalformedRule(
+                f"`words`: each needs a letter or a digit, and has {MAX_WORD} characters at most"
+            )
     return words
 
 
-def _several(key: str, given: str | list[str] | None) -> tuple[str, ...]:
-    """A list, or text with commas, as Cursor writes it."""
-    texts = front_matter.listed(given) if isinstance(given, str) else [text.strip() for text in given or ()]
+def _split_values(key: str, given: str | list[str] | None) -> tuple[str, ...]:
+    """Return the parts of a list, or of a comma-separated text, as in Cursor."""
+    texts = (
+        front_matter.split_list(given) if isinstance(given, str) else [text.strip() for text in given or ()]
+    )
     if len(texts) > MAX_PATTERNS:
-        raise Malformed(f"`{key}`: there are {len(texts)}, more than {MAX_PATTERNS}")
+        raise MalformedRule(f"`{key}`: there are {len(texts)}, more than {MAX_PATTERNS}")
     return tuple(text for text in texts if text)
 
 
 def _name(given: str | None) -> str | None:
     name = (given or "").strip()
     if len(name) > MAX_WORD or not name.isprintable():
-        raise Malformed(f"`name` must be one line of at most {MAX_WORD} characters")
+        raise MalformedRule(f"`name` must be one line of at most {MAX_WORD} characters")
     return name or None
 
 
 def _priority(given: int | None) -> int:
     if abs(given or 0) > MAX_PRIORITY:
-        raise Malformed(f"`priority` must be from -{MAX_PRIORITY} to {MAX_PRIORITY}")
+        raise MalformedRule(f"`priority` must be from -{MAX_PRIORITY} to {MAX_PRIORITY}")
     return given or 0
 
 
@@ -203,80 +231,85 @@ def _json(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise Malformed(f"it is not JSON: {error}") from error
+        raise MalformedRule(f"it is not JSON: {error}") from error
     except RecursionError as error:
-        raise Malformed(_TOO_DEEP) from error
+        raise MalformedRule(_TOO_DEEP) from error
 
 
 def _yaml(text: str) -> Any:
-    import yaml
-
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     depth = 0
     try:
-        # The events come without recursion, so that depth and aliases are known before anything is built of them.
+        # The parser events are read without recursion, to check depth and aliases before anything is built from them.
         for event in yaml.parse(text, Loader=loader):
             if isinstance(event, yaml.AliasEvent):
-                raise Malformed(f"{_at(event.start_mark)}aliases are not understood; quote the value")
+                raise MalformedRule(
+                    f"{_position(event.start_mark)}aliases are not understood; quote the value"
+                )
             if getattr(event, "tag", None):
-                raise Malformed(f"{_at(event.start_mark)}tags are not understood; quote the value")
+                raise MalformedRule(f"{_position(event.start_mark)}tags are not understood; quote the value")
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > MAX_DEPTH:
-                raise Malformed(_TOO_DEEP)
+                raise MalformedRule(_TOO_DEEP)
         return yaml.load(text, Loader=loader)
     except yaml.YAMLError as error:
-        at = _at(getattr(error, "problem_mark", None))
-        raise Malformed(f"{at}it is not YAML: {getattr(error, 'problem', None) or error}") from error
+        at = _position(getattr(error, "problem_mark", None))
+        raise MalformedRule(f"{at}it is not YAML: {getattr(error, 'problem', None) or error}") from error
     except (ValueError, ArithmeticError) as error:
-        raise Malformed(f"a date or a number is none: {error}; quote the value") from error
+        raise MalformedRule(f"a date or a number is none: {error}; quote the value") from error
 
 
-def _at(mark: Any) -> str:
+def _position(mark: Any) -> str:
     return f"line {mark.line + 1}: " if mark else ""
 
 
-_TOO_DEEP = f"its lists and maps stand more than {MAX_DEPTH} deep in one another"
+_TOO_DEEP = f"its lists and maps are nested more than {MAX_DEPTH} levels deep"
 
 
-def _checked(value: Any, depth: int = 0) -> Any:
-    """The value as JSON can hold it; a date becomes its text."""
+def _to_json(value: Any, depth: int = 0) -> Any:
+    """Return the value as JSON can represent it; a date becomes its text."""
     if depth > MAX_DEPTH:
-        raise Malformed(_TOO_DEEP)
+        raise MalformedRule(_TOO_DEEP)
     match value:
         case None | bool():
             return value
         case int() if abs(value) < 2**63:
             return value
         case str():
-            if "\0" in value or not _is_well_formed(value):
-                raise Malformed("it has characters that are no text: NUL, or halves of a pair")
+            if "\0" in value or not is_well_formed(value):
+                raise MalformedRule("it has characters that are no text: NUL, or halves of a pair")
             return value
         case float() if math.isfinite(value):
             return value
         case list():
-            return [_checked(one, depth + 1) for one in value]
+            return [_to_json(one, depth + 1) for one in value]
         case dict():
-            return {_key(key): _checked(one, depth + 1) for key, one in value.items()}
+            return {_key(key): _to_json(one, depth + 1) for key, one in value.items()}
     if hasattr(value, "isoformat"):
         return value.isoformat()
-    raise Malformed(f"a value is neither text, number, list nor map: {str(value)[:MAX_WORD]!r}")
+    raise MalformedRule(f"a value is neither text, number, list nor map: {str(value)[:MAX_WORD]!r}")
 
 
 def _key(key: Any) -> str:
     if not isinstance(key, str):
-        raise Malformed(f"a key must be text: put {str(key)[:MAX_WORD]!r} into quotes")
-    return str(_checked(key))
+        raise MalformedRule(f"a key must be text: put {str(key)[:MAX_WORD]!r} into quotes")
+    return str(_to_json(key))
 
 
-def _is_well_formed(text: str) -> bool:
-    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
-
-
-def _in_words(error: msgspec.ValidationError) -> str:
-    """`priority`: expected `int`, got `str`. The library puts the place last, as `$.priority`."""
+def _validation_message(error: msgspec.ValidationError) -> str:
+    """Return `priority`: expected `int`, got `str`. The library puts the field last, as `$.priority`."""
+    if unknown := _UNKNOWN_FIELD.search(str(error)):
+        return _unknown_field(unknown[1])
     words, _, place = str(error).partition(" - at `$.")
     return f"`{place.rstrip('`')}`: {words[0].lower()}{words[1:]}" if place else words[0].lower() + words[1:]
 
 
-def _trimmed(text: str) -> str:
+def _unknown_field(name: str) -> str:
+    known = MEANT.get(name.lower())
+    near = [known] if known else did_you_mean(name, FIELDS)
+    remedy = f"did you mean `{near[0]}`?" if near else f"the fields are {', '.join(FIELDS)}"
+    return f"there is no field `{name[:MAX_WORD]}`; {remedy}"
+
+
+def _trim(text: str) -> str:
     return text.strip("\n").rstrip()

@@ -1,8 +1,7 @@
-"""The rules that apply, merged into one text within a number of tokens. Pure: the same for the same rules.
+"""Merge the rules that apply into one text within a token budget. Pure: the same for the same rules.
 
-A rule goes in whole or not at all, in the order given; what finds no room is named. Only a rule that is
-longer than all the room there is gets in with its beginning, since it could never get in whole. How tokens
-are counted is the caller's.
+A rule is included in full or not at all, in the given order; omitted rules are named. Only a rule that is longer than
+the whole budget is included with its beginning, since it could never fit. The caller counts tokens.
 """
 
 from __future__ import annotations
@@ -15,20 +14,22 @@ import msgspec
 
 from .rule import Instruction
 
-NAMED = 10
-"""Rules named in the text as left out. The block's list has all of them."""
+MAX_NAMED = 10
+"""Omitted rules that the text names. The list of the block has all of them."""
 
 NOTE_SHARE = 10
-"""The tenth part of the room is kept for that, when something must be left out."""
+"""One tenth of the budget is reserved for that, when something must be omitted."""
 
 Count = Callable[[str], int]
 
 _PLACEHOLDER = re.compile(r"\{(project|path|file)\}")
-_SEAM = "\n\n"
+_SEPARATOR = "\n\n"
 
 
-class Block(msgspec.Struct, frozen=True):
-    """`cut` are those of `included` whose end is missing; `repeated` say what another one says already."""
+class RulesBlock(msgspec.Struct, frozen=True):
+    """`cut` are those of `included` that are truncated; `repeated` are duplicates of another. `fenced` is the text to
+    send instead when the project is no longer trusted.
+    """
 
     text: str
     tokens: int
@@ -36,6 +37,7 @@ class Block(msgspec.Struct, frozen=True):
     left_out: tuple[str, ...] = ()
     cut: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
+    fenced: str | None = None
 
 
 class _Piece(msgspec.Struct, frozen=True):
@@ -49,26 +51,26 @@ class _Piece(msgspec.Struct, frozen=True):
         return f"{self.title}\n{self.text}"
 
 
-def rendered(
+def render_rules(
     chosen: Sequence[Instruction],
     count: Count,
     max_tokens: int,
     values: Mapping[str, str],
     answers: Mapping[str, str] | None = None,
-) -> Block:
-    """The block of these rules, whose text never counts more than `max_tokens`.
+) -> RulesBlock:
+    """Return the block of these rules, whose text never exceeds `max_tokens`.
 
-    `values` are what the placeholders stand for; one without a value stays as it is written. `answers` are what the
-    handlers of rules said, by the rules' paths: each follows the rule's own text.
+    `values` replace the placeholders; one without a value stays as it is. `answers` are the outputs of handlers by
+    the path of the rule: each follows the rule's own text.
     """
     pieces, repeated = _pieces(chosen, values, answers or {})
     taken = _fitting(pieces, count, max_tokens)
-    while taken and count(_joined(taken)) > max_tokens:
-        taken.pop()  # tokens need not add up: a seam may cost more than it was counted for
+    while taken and count(_join(taken)) > max_tokens:
+        taken.pop()  # token counts are not additive: joined text may have more
     paths = {piece.path for piece in taken}
     left_out = tuple(piece.path for piece in pieces if piece.path not in paths)
-    text = _with_note(_joined(taken), left_out, count, max_tokens)
-    return Block(
+    text = _with_note(_join(taken), left_out, count, max_tokens)
+    return RulesBlock(
         text,
         count(text) if text else 0,
         included=tuple(piece.path for piece in taken),
@@ -84,8 +86,8 @@ def _pieces(
     pieces: dict[str, _Piece] = {}
     repeated: list[str] = []
     for one in chosen:
-        text = _filled(one.text, values) if one.template else one.text
-        text = _SEAM.join(part for part in (text, answers.get(one.path, "").strip()) if part)
+        text = _fill_placeholders(one.text, values) if one.template else one.text
+        text = _SEPARATOR.join(part for part in (text, answers.get(one.path, "").strip()) if part)
         if text in pieces:
             repeated.append(one.path)
         elif text:
@@ -94,24 +96,24 @@ def _pieces(
 
 
 def _fitting(pieces: list[_Piece], count: Count, max_tokens: int) -> list[_Piece]:
-    costs = [count(piece.shown + _SEAM) for piece in pieces]
-    room = max_tokens if sum(costs) <= max_tokens else max_tokens - max_tokens // NOTE_SHARE
+    costs = [count(piece.shown + _SEPARATOR) for piece in pieces]
+    space = max_tokens if sum(costs) <= max_tokens else max_tokens - max_tokens // NOTE_SHARE
     taken: list[_Piece] = []
     for piece, cost in zip(pieces, costs, strict=True):
         if cost > max_tokens:
-            # Half of what is left, so that one endless file does not keep out those after it.
-            head = _head(piece, count, room if piece is pieces[-1] else room // 2)
+            # Half of the rest, so that one very long file does not exclude those after it.
+            head = _first_lines(piece, count, space if piece is pieces[-1] else space // 2)
             if head is None:
                 continue
-            piece, cost = head, count(head.shown + _SEAM)
-        if cost <= room:
+            piece, cost = head, count(head.shown + _SEPARATOR)
+        if cost <= space:
             taken.append(piece)
-            room -= cost
+            space -= cost
     return taken
 
 
-def _head(piece: _Piece, count: Count, room: int) -> _Piece | None:
-    """As many of its first lines as fit, and a word on the others; None when not even one does."""
+def _first_lines(piece: _Piece, count: Count, space: int) -> _Piece | None:
+    """Return as many of its first lines as fit, and a note on the others; None when not even one does."""
     lines = piece.text.split("\n")
 
     def head(kept: int) -> _Piece:
@@ -119,26 +121,26 @@ def _head(piece: _Piece, count: Count, room: int) -> _Piece | None:
         rest = f"… {len(lines) - kept} more lines of {_line(piece.path)} are left out"
         return _Piece(piece.path, piece.title, f"{text}\n{rest}", cut=True)
 
-    kept = bisect_right(range(1, len(lines)), room, key=lambda kept: count(head(kept).shown + _SEAM))
+    kept = bisect_right(range(1, len(lines)), space, key=lambda kept: count(head(kept).shown + _SEPARATOR))
     return head(kept) if kept else None
 
 
 def _with_note(text: str, left_out: tuple[str, ...], count: Count, max_tokens: int) -> str:
-    """The text and a line that names what is left out, if there is room: as many names as fit."""
-    for named in range(min(NAMED, len(left_out)), -1 if left_out else 0, -1):
+    """Return the text and a line that names the omitted rules, if it fits: as many names as fit."""
+    for named in range(min(MAX_NAMED, len(left_out)), -1 if left_out else 0, -1):
         names = ", ".join(map(_line, left_out[:named]))
         rest = len(left_out) - named
         more = f"{' and ' if names else ''}{rest} more" if rest else ""
-        noted = _SEAM.join(
-            part for part in (text, f"Rules left out for want of room: {names}{more}.") if part
+        noted = _SEPARATOR.join(
+            part for part in (text, f"Rules left out for lack of space: {names}{more}.") if part
         )
         if count(noted) <= max_tokens:
             return noted
     return text
 
 
-def _joined(pieces: Sequence[_Piece]) -> str:
-    return _SEAM.join(piece.shown for piece in pieces)
+def _join(pieces: Sequence[_Piece]) -> str:
+    return _SEPARATOR.join(piece.shown for piece in pieces)
 
 
 def _title(one: Instruction) -> str:
@@ -148,10 +150,11 @@ def _title(one: Instruction) -> str:
     return f"# From {_line(one.path)}{beneath}"
 
 
-def _filled(text: str, values: Mapping[str, str]) -> str:
-    return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)
+def _fill_placeholders(text: str, values: Mapping[str, str]) -> str:
+    # A path is the project's, and the rule may be the user's: it must not add lines to it.
+    return _PLACEHOLDER.sub(lambda found: _line(values.get(found[1], found[0])), text)
 
 
 def _line(text: str) -> str:
-    """A name in one line; a file's may have line breaks."""
+    """Return a name in one line; the name of a file may have line breaks."""
     return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)

@@ -1,21 +1,23 @@
-"""One instruction rule as a value, and why a file is none. Knows nothing of where it was read."""
+"""One instruction rule as a value, and the error why a file is none. Does not know where it was read."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
+
+from ...model import JsonObject
 
 Applies = Literal["always", "glob", "word"]
 Scope = Literal["user", "project"]
 
 
-class Malformed(Exception):
-    """The file is no rule; the words say why, without its path."""
+class MalformedRule(Exception):
+    """The file is not a rule; the message says why, without its path."""
 
 
 class Instruction(msgspec.Struct, frozen=True):
-    """What a file asks of the model. With a `problem` it asks nothing, and only says why it was not understood."""
+    """The instructions of a file. With a `problem` it has none, and only says why it could not be parsed."""
 
     path: str
     """As it is shown: relative to the project, or absolute for a rule of the user."""
@@ -27,18 +29,20 @@ class Instruction(msgspec.Struct, frozen=True):
     words: tuple[str, ...] = ()
     text: str = ""
     priority: int = 0
-    metadata: dict[str, Any] = {}
+    metadata: JsonObject = {}
     handler: str | None = None
 
     folder: str = ""
-    """Only for what lies beneath it, relative to the project; its globs begin there. Empty for the project's top."""
+    """The folder that it applies to, relative to the project; its globs begin there. Empty for the top of the
+    project.
+    """
 
     template: bool = False
-    """Whether `{project}`, `{path}` and `{file}` in the text stand for values; in foreign formats they do not."""
+    """Whether `{project}`, `{path}` and `{file}` in the text are placeholders; in foreign formats they are not."""
 
     problem: str | None = None
     notes: tuple[str, ...] = ()
-    """What was passed over in a file that holds all the same, such as an import that is not there."""
+    """What was ignored in an otherwise valid file, such as a missing import."""
 
     hash: str = ""
-    """Of its bytes and those of its imports; empty when they could not be read."""
+    """Hash of its bytes and those of its imports; empty when they could not be read."""

@@ -1,1 +1,1 @@
-"""Providers that are asked over HTTP: one transport, one reader of streams, a dialect for each API."""
+"""Providers over HTTP: one transport, one stream reader, one dialect per API."""

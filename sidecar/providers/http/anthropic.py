@@ -2,29 +2,110 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, NotRequired, Required, TypedDict
 
 import msgspec
 
+from ...model import JsonObject
 from ..base import Chunk, ModelEntry, ModelRequest, StopReason, TokenUsage, ToolSpec, Verbatim
-from ..connection import Connection
-from ..wording import Arguments, CallIds, Media, Part, Replied, Said, Text, call, own, parts, pieces
-from .dialect import Malformed, Reply, Told, Troubled, effort_of, present, spoken, thought
-from .faults import Trouble
+from ..endpoint import Endpoint
+from ..wording import (
+    Arguments,
+    CallIds,
+    Media,
+    ModelPart,
+    Part,
+    ResultPieces,
+    Text,
+    call,
+    own_spelling,
+    parts,
+)
+from .dialect import (
+    MalformedReply,
+    ModelInfo,
+    Reply,
+    RequestBody,
+    StreamError,
+    effort_of,
+    rendered_messages,
+    spoken,
+    thought,
+)
+from .errors import ProviderError
 from .sse import SseEvent
 
-VERSION = "2023-06-01"
+API_VERSION = "2023-06-01"
 
 DEFAULT_MAX_OUTPUT = 8192
-"""The API wants a limit; every model that is still served takes this one."""
+"""The API requires a limit; every current model accepts this one."""
 
-BUDGETS = {"low": 2048, "medium": 8192, "high": 16_384, "xhigh": 24_576, "max": 32_000}
-"""Tokens of thought for models that want a number instead of a word."""
+THINKING_BUDGETS = {"low": 2048, "medium": 8192, "high": 16_384, "xhigh": 24_576, "max": 32_000}
+"""Thinking tokens for models that need a number instead of a level."""
 
 ANSWER_BESIDE_THOUGHT = 4096
-"""What must be left for the answer when thoughts have a budget: both come out of one limit."""
+"""Tokens reserved for the answer when thinking has a budget: both count against one limit."""
 
-CACHED: dict[str, Any] = {"type": "ephemeral"}
+
+class CacheControl(TypedDict):
+    type: Literal["ephemeral"]
+
+
+class ImageSource(TypedDict):
+    type: Literal["base64"]
+    media_type: str
+    data: str
+
+
+class ContentBlock(TypedDict, total=False):
+    """A block of a message, of any type."""
+
+    type: Required[str]
+    text: str
+    source: ImageSource
+    id: str
+    name: str
+    input: JsonObject
+    tool_use_id: str
+    content: str | list[ContentBlock]
+    is_error: bool
+    cache_control: CacheControl
+
+
+class RequestMessage(TypedDict):
+    role: Literal["user", "assistant"]
+    content: list[ContentBlock]
+
+
+class RequestTool(TypedDict):
+    name: str
+    description: str
+    input_schema: JsonObject
+    cache_control: NotRequired[CacheControl]
+
+
+class Thinking(RequestBody, frozen=True, kw_only=True):
+    type: str
+    budget_tokens: int | None = None
+    display: str | None = None
+
+
+class OutputConfig(RequestBody, frozen=True, kw_only=True):
+    effort: str
+
+
+class MessagesRequest(RequestBody, frozen=True, kw_only=True):
+    model: str
+    max_tokens: int
+    stream: bool
+    system: list[ContentBlock] | None = None
+    tools: list[RequestTool] | None = None
+    messages: list[RequestMessage]
+    thinking: Thinking | None = None
+    output_config: OutputConfig | None = None
+
+
+CACHE_MARK: CacheControl = {"type": "ephemeral"}
 
 _STOPS: dict[str, StopReason] = {
     "end_turn": "end_turn",
@@ -57,114 +138,136 @@ class Anthropic:
     def path(self, model: str) -> str:
         return "/v1/messages"
 
-    def headers(self, connection: Connection) -> dict[str, str]:
-        key = {"x-api-key": connection.key} if connection.key else {}
-        return {"anthropic-version": VERSION, **key}
+    def headers(self, endpoint: Endpoint) -> dict[str, str]:
+        key = {"x-api-key": endpoint.key} if endpoint.key else {}
+        return {"anthropic-version": API_VERSION, **key}
 
-    def body(self, request: ModelRequest, known: ModelEntry, connection: Connection) -> dict[str, Any]:
+    def body(self, request: ModelRequest, known: ModelEntry, endpoint: Endpoint) -> MessagesRequest:
+        messages = rendered_messages(
+            request,
+            known,
+            _render_prompt,
+            lambda part, results: _render_reply(
+                part, own_spelling(part, endpoint.name, request.model), results
+            ),
+        )
+        _mark_cache_breakpoints(messages)
+        limit = _output_limit(request, known)
         said = parts(request.messages)
-        messages = [message for part in said for message in _spelled(part, request, known, connection)]
-        _mark(messages)
-        limit = _limit(request, known)
-        body = {
-            "model": request.model,
-            "max_tokens": limit,
-            "stream": True,
-            "system": _system(request.instructions),
-            "tools": _tools(request.tools or _bygone(said), marked=not request.instructions),
-            "messages": messages,
-            **_effort(request, known, limit, said),
-        }
-        return present(body)
+        thinking, output_config = _effort(request, known, limit, said)
+        return MessagesRequest(
+            model=request.model,
+            max_tokens=limit,
+            stream=True,
+            system=_system(request.instructions),
+            # One breakpoint for tools and system prompt together, at the end of the last of them: the API allows
+            # four.
+            tools=_tools(request.tools or _removed_tools(said), marked=not request.instructions),
+            messages=messages,
+            thinking=thinking,
+            output_config=output_config,
+        )
 
-    def reply(self, request: ModelRequest, connection: Connection) -> MessagesReply:
-        return MessagesReply(CallIds(request.messages), connection.name, request.model)
+    def reply(self, request: ModelRequest, endpoint: Endpoint) -> MessagesReply:
+        return MessagesReply(CallIds(request.messages), endpoint.name, request.model)
 
-    def models(self, document: Any) -> list[Told]:
-        return [_told(model) for model in msgspec.convert(document, Listing).data]
+    def models(self, document: Any) -> list[ModelInfo]:
+        return [_model_info(model) for model in msgspec.convert(document, ModelListing).data]
 
 
-def _limit(request: ModelRequest, known: ModelEntry) -> int:
-    """As long an answer as the model gives and the window has room for."""
+def _output_limit(request: ModelRequest, known: ModelEntry) -> int:
+    """Return the longest answer that the model supports and the context window allows."""
     most = known.max_output or DEFAULT_MAX_OUTPUT
     if request.max_output:
         return min(most, request.max_output)
-    return max(1, min(most, request.room or most))
+    return max(1, min(most, request.answer_space or most))
 
 
-def _effort(request: ModelRequest, known: ModelEntry, limit: int, said: list[Part]) -> dict[str, Any]:
-    """How much to think, in the way that this generation of models wants to be told."""
+def _effort(
+    request: ModelRequest, known: ModelEntry, limit: int, said: list[Part]
+) -> tuple[Thinking | None, OutputConfig | None]:
+    """Return the thinking options in the format of this generation of models."""
     effort = request.effort
     if not effort or effort == "none":
-        return {}
+        return None, None
     if known.thinking == "budget":
-        budget = min(BUDGETS.get(effort, BUDGETS["medium"]), limit - ANSWER_BESIDE_THOUGHT)
+        budget = min(THINKING_BUDGETS.get(effort, THINKING_BUDGETS["medium"]), limit - ANSWER_BESIDE_THOUGHT)
         last = said[-1]
-        # A call that goes back without its thoughts is refused while thoughts have a budget.
-        unsigned = isinstance(last, Replied) and last.verbatim is None
-        return {} if budget < 1024 or unsigned else {"thinking": {"type": "enabled", "budget_tokens": budget}}
+        # While thinking has a budget, the API refuses a call that is sent back without its thoughts.
+        unsigned = isinstance(last, ModelPart) and last.verbatim is None
+        takes = budget >= 1024 and not unsigned
+        return Thinking(type="enabled", budget_tokens=budget) if takes else None, None
     if known.thinking != "adaptive":
-        return {}
-    told: dict[str, Any] = {"thinking": {"type": "adaptive", "display": "summarized"}}
-    if asked := effort_of(request, known):
-        told["output_config"] = {"effort": asked}
-    return told
+        return None, None
+    asked = effort_of(request, known)
+    return Thinking(type="adaptive", display="summarized"), OutputConfig(effort=asked) if asked else None
 
 
-def _system(instructions: str | None) -> list[dict[str, Any]] | None:
+def _system(instructions: str | None) -> list[ContentBlock] | None:
     if not instructions or not instructions.strip():
         return None
-    return [{"type": "text", "text": instructions, "cache_control": CACHED}]
+    return [{"type": "text", "text": instructions, "cache_control": CACHE_MARK}]
 
 
-def _bygone(said: list[Part]) -> list[ToolSpec]:
-    """Tools that earlier turns have called and that are gone: the API wants to know every tool that is named."""
-    names = dict.fromkeys(made.name for part in said if isinstance(part, Replied) for made in part.calls)
+def _removed_tools(said: list[Part]) -> list[ToolSpec]:
+    """Return tools that earlier turns have called and that no longer exist: the API requires every named tool."""
+    names = dict.fromkeys(made.name for part in said if isinstance(part, ModelPart) for made in part.calls)
     return [ToolSpec(name, "No longer available.", {"type": "object"}) for name in names]
 
 
-def _tools(tools: list[ToolSpec], marked: bool) -> list[dict[str, Any]] | None:
-    spelled: list[dict[str, Any]] = [
+def _tools(tools: list[ToolSpec], marked: bool) -> list[RequestTool] | None:
+    spelled: list[RequestTool] = [
         {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
         for tool in tools
     ]
     if spelled and marked:
-        spelled[-1]["cache_control"] = CACHED
+        spelled[-1]["cache_control"] = CACHE_MARK
     return spelled or None
 
 
-def _mark(messages: list[dict[str, Any]]) -> None:
-    """Breakpoints of the prompt cache: what this request ends with, and what the one before it ended with."""
+def _mark_cache_breakpoints(messages: list[RequestMessage]) -> None:
+    """Set breakpoints of the prompt cache: at the end of this request, and at the end of the one before it."""
     for message in [message for message in messages if message["role"] == "user"][-2:]:
-        message["content"][-1]["cache_control"] = CACHED
+        message["content"][-1]["cache_control"] = CACHE_MARK
 
 
-def _spelled(
-    part: Said | Replied, request: ModelRequest, known: ModelEntry, connection: Connection
-) -> list[dict[str, Any]]:
-    if isinstance(part, Said):
-        return [
-            {"role": "user", "content": [_piece(piece) for piece in pieces(part.content, request, known)]}
-        ]
-    content: list[Any] | None = own(part, connection.name, request.model)
+def _render_prompt(pieces: list[Text | Media]) -> RequestMessage:
+    return {"role": "user", "content": [_render_piece(piece) for piece in pieces]}
+
+
+def _render_reply(
+    part: ModelPart, content: list[ContentBlock] | None, results: list[ResultPieces]
+) -> list[RequestMessage]:
+    """Return a reply and the results of its calls; `content` is the reply as the API wrote it, if it did."""
     if content is None:
+        # The API refuses a reply that ends in white space.
         text = part.text.rstrip()
         content = [{"type": "text", "text": text}] if text else []
         content += [{"type": "tool_use", "id": c.id, "name": c.name, "input": c.input} for c in part.calls]
-    spelled: list[dict[str, Any]] = [{"role": "assistant", "content": content}]
-    if part.results:
-        results = [
-            {"type": "tool_result", "tool_use_id": r.call_id, "content": r.text, "is_error": r.failed}
-            for r in part.results
-        ]
-        spelled.append({"role": "user", "content": results})
+    spelled: list[RequestMessage] = [{"role": "assistant", "content": content}]
+    if results:
+        # The result of a failed call may be text only: its images follow.
+        images = [_render_piece(image) for result in results if result.failed for image in result.media]
+        spelled.append({"role": "user", "content": [*map(_render_result, results), *images]})
     return spelled
 
 
-def _piece(piece: Text | Media) -> dict[str, Any]:
+def _render_result(result: ResultPieces) -> ContentBlock:
+    content: str | list[ContentBlock] = result.text
+    if result.media and not result.failed:
+        content = [_render_piece(Text(result.text)), *map(_render_piece, result.media)]
+    return {
+        "type": "tool_result",
+        "tool_use_id": result.call_id,
+        "content": content,
+        "is_error": result.failed,
+    }
+
+
+def _render_piece(piece: Text | Media) -> ContentBlock:
     if isinstance(piece, Text):
         return {"type": "text", "text": piece.text}
-    source = {"type": "base64", "media_type": piece.mime_type, "data": piece.data}
+    source: ImageSource = {"type": "base64", "media_type": piece.mime_type, "data": piece.data}
     return {"type": "image", "source": source}
 
 
@@ -187,7 +290,7 @@ class BlockStart(msgspec.Struct):
     data: str | None = None
     id: str | None = None
     name: str | None = None
-    input: dict[str, Any] | None = None
+    input: JsonObject | None = None
 
 
 class Delta(msgspec.Struct):
@@ -217,8 +320,8 @@ class Event(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(Event)
 
 
-class Growing(msgspec.Struct):
-    """A content block as its deltas come in."""
+class PartialBlock(msgspec.Struct):
+    """A content block whose deltas are still coming in."""
 
     start: BlockStart
     texts: list[str] = []
@@ -233,31 +336,33 @@ class MessagesReply(Reply):
         super().__init__()
         self._ids = ids
         self._source = (provider, model)
-        self._blocks: dict[int, Growing] = {}
-        self._done: list[dict[str, Any]] = []
+        self._blocks: dict[int, PartialBlock] = {}
+        self._done: list[JsonObject] = []
         self._signed = False
         self._finished = False
 
     def take(self, event: SseEvent) -> list[Chunk]:
-        told = _DECODER.decode(event.data)
-        match told.type:
-            case "content_block_delta" if told.delta:
-                return self.note(self._delta(self._block(told.index), told.delta))
-            case "content_block_start" if told.content_block:
-                self._blocks[told.index or 0] = Growing(told.content_block)
-                started = told.content_block
+        update = _DECODER.decode(event.data)
+        match update.type:
+            case "content_block_delta" if update.delta:
+                return self.note(self._delta(self._block(update.index), update.delta))
+            case "content_block_start" if update.content_block:
+                self._blocks[update.index or 0] = PartialBlock(update.content_block)
+                started = update.content_block
                 return self.note(thought(started.thinking) + spoken(started.text))
             case "content_block_stop":
-                return self.note(self._stop(self._block(told.index), told.index or 0))
-            case "message_start" if told.message and told.message.usage:
-                self._count(told.message.usage)
+                return self.note(self._stop(self._block(update.index), update.index or 0))
+            case "message_start" if update.message and update.message.usage:
+                self._count(update.message.usage)
             case "message_delta":
-                self._ends(told)
+                self._ends(update)
             case "message_stop":
                 self.ended = True
             case "error":
-                error = told.error or Error()
-                raise Troubled(Trouble(_STATUS_OF_TYPE.get(error.type, 500), error.type, error.message))
+                error = update.error or Error()
+                raise StreamError(
+                    ProviderError(_STATUS_OF_TYPE.get(error.type, 500), error.type, error.message)
+                )
         return []
 
     def close(self) -> list[Chunk]:
@@ -265,14 +370,15 @@ class MessagesReply(Reply):
         return []
 
     def verbatim(self) -> Verbatim | None:
+        # Only where it is needed: thoughts must be sent back with calls, and plain text is ours to word.
         return Verbatim(*self._source, self._done) if self._signed and self.calls else None
 
-    def _block(self, index: int | None) -> Growing:
+    def _block(self, index: int | None) -> PartialBlock:
         if index not in self._blocks:
-            raise Malformed(f"an event for block {index}, which has not started")
+            raise MalformedReply(f"an event for block {index}, which has not started")
         return self._blocks[index]
 
-    def _delta(self, block: Growing, delta: Delta) -> list[Chunk]:
+    def _delta(self, block: PartialBlock, delta: Delta) -> list[Chunk]:
         match delta.type:
             case "text_delta":
                 block.texts.append(delta.text or "")
@@ -286,7 +392,7 @@ class MessagesReply(Reply):
                 block.arguments.add(delta.partial_json)
         return []
 
-    def _stop(self, block: Growing, index: int) -> list[Chunk]:
+    def _stop(self, block: PartialBlock, index: int) -> list[Chunk]:
         del self._blocks[index]
         start, text = block.start, "".join(block.texts)
         match start.type:
@@ -312,15 +418,16 @@ class MessagesReply(Reply):
                 return [made]
         return []
 
-    def _ends(self, told: Event) -> None:
-        if told.delta and told.delta.stop_reason:
+    def _ends(self, update: Event) -> None:
+        if update.delta and update.delta.stop_reason:
+            # Not the end yet: the usage may come with a later event, and `message_stop` after that.
             self._finished = True
-            self.stop = _STOPS.get(told.delta.stop_reason, "end_turn")
-        if told.usage:
-            self._count(told.usage)
+            self.stop = _STOPS.get(update.delta.stop_reason, "end_turn")
+        if update.usage:
+            self._count(update.usage)
 
     def _count(self, usage: Usage) -> None:
-        """The API counts apart what it read from its cache and what it wrote there; we count all input."""
+        """Return all input tokens: the API counts cache reads and cache writes separately."""
         before = self.usage
         read, written = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
         sent = before.input
@@ -332,33 +439,34 @@ class MessagesReply(Reply):
         self.usage = TokenUsage(sent, usage.output_tokens, cached)
 
 
-class Listed(msgspec.Struct):
+class ListedModel(msgspec.Struct):
     id: str
     display_name: str | None = None
     max_input_tokens: int | None = None
     max_tokens: int | None = None
-    capabilities: dict[str, Any] | None = None
+    capabilities: JsonObject | None = None
 
 
-class Listing(msgspec.Struct):
-    data: list[Listed] = []
+class ModelListing(msgspec.Struct):
+    data: list[ListedModel] = []
 
 
-def _told(model: Listed) -> Told:
+def _model_info(model: ListedModel) -> ModelInfo:
     able = model.capabilities or {}
     image = able.get("image_input")
     modalities = ("text", "image") if isinstance(image, dict) and image.get("supported") else ("text",)
-    levels = able.get("effort")
+    levels, thinking = able.get("effort"), able.get("thinking")
     efforts = (
         tuple(name for name, level in levels.items() if isinstance(level, dict) and level.get("supported"))
         if isinstance(levels, dict)
         else None
     )
-    return Told(
+    return ModelInfo(
         model.id,
         model.display_name,
         model.max_input_tokens,
         model.max_tokens,
         modalities if model.capabilities else None,
         efforts,
+        thinks=bool(thinking.get("supported")) if isinstance(thinking, dict) else None,
     )

@@ -1,9 +1,9 @@
-"""One API, without IO: how a request is spelled in it, and how its replies are read."""
+"""One API, without I/O: how a request is encoded, and how its replies are decoded."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -17,28 +17,39 @@ from ..base import (
     ThoughtDelta,
     TokenUsage,
     ToolCall,
-    ToolSpec,
     Verbatim,
 )
-from ..connection import Connection
-from .faults import Trouble
+from ..endpoint import Endpoint
+from ..wording import (
+    Media,
+    ModelPart,
+    ResultPieces,
+    Text,
+    UserPart,
+    content_pieces,
+    parts,
+    result_pieces,
+)
+from .errors import ProviderError
 from .sse import SseEvent
 
+M = TypeVar("M")
 
-class Troubled(Exception):
-    """The provider said, within its reply, that something went wrong."""
 
-    def __init__(self, trouble: Trouble) -> None:
+class StreamError(Exception):
+    """The provider reported an error within its reply."""
+
+    def __init__(self, trouble: ProviderError) -> None:
         super().__init__(trouble.message)
         self.trouble = trouble
 
 
-class Malformed(Exception):
-    """The reply breaks the API's own rules."""
+class MalformedReply(Exception):
+    """The reply breaks the rules of the API."""
 
 
 class Reply:
-    """A reply as its events come in. `ended` is set by its last event; a cut one never has it."""
+    """A reply whose events are still coming in. `ended` is set by its last event; a truncated reply never has it."""
 
     def __init__(self) -> None:
         self.ended = False
@@ -48,19 +59,19 @@ class Reply:
         self._said = False
 
     def take(self, event: SseEvent) -> list[Chunk]:
-        """The chunks that one event brings."""
+        """Return the chunks of one event."""
         raise NotImplementedError
 
     def close(self) -> list[Chunk]:
-        """The stream has ended: what was held back. Sets `ended` when no more was to be expected."""
+        """Return what was buffered at the end of the stream. Sets `ended` when the reply is complete."""
         return []
 
     def verbatim(self) -> Verbatim | None:
-        """The whole reply in the API's own words, when it must go back like that."""
+        """Return the whole reply in the format of the API, when it must be sent back like that."""
         return None
 
     def note(self, chunks: list[Chunk]) -> list[Chunk]:
-        """Remember what was said, which decides what an ending means."""
+        """Remember what was emitted, which decides what an ending means."""
         for chunk in chunks:
             self.calls += isinstance(chunk, ToolCall)
             self._said = True
@@ -71,7 +82,7 @@ class Reply:
         return not self._said and self.stop in ("end_turn", "tool_calls")
 
     def completion(self) -> Completion:
-        """How it ended. Calls decide: some servers say `stop` beside them."""
+        """Return how it ended. Tool calls decide: some servers send `stop` with them."""
         stop: StopReason = self.stop
         if self.calls and stop in ("end_turn", "tool_calls"):
             stop = "tool_calls"
@@ -80,25 +91,31 @@ class Reply:
         return Completion(stop, self.usage, self.verbatim())
 
 
+class RequestBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The JSON of a request. A dialect names its fields in the order in which they are sent; providers refuse null, so
+    a field without a value is left out.
+    """
+
+
 class Dialect(Protocol):
-    """`known` is what is known of the model that is asked."""
+    """`known` is what is known of the requested model."""
 
     lines: bool
     """Whether replies are lines of JSON instead of server-sent events."""
 
     def path(self, model: str) -> str: ...
-    def headers(self, connection: Connection) -> dict[str, str]: ...
-    def body(self, request: ModelRequest, known: ModelEntry, connection: Connection) -> dict[str, Any]: ...
-    def reply(self, request: ModelRequest, connection: Connection) -> Reply: ...
+    def headers(self, endpoint: Endpoint) -> dict[str, str]: ...
+    def body(self, request: ModelRequest, known: ModelEntry, endpoint: Endpoint) -> RequestBody: ...
+    def reply(self, request: ModelRequest, endpoint: Endpoint) -> Reply: ...
 
     @property
     def models_path(self) -> str: ...
 
-    def models(self, document: Any) -> list[Told]: ...
+    def models(self, document: Any) -> list[ModelInfo]: ...
 
 
-class Told(msgspec.Struct, frozen=True):
-    """What a provider tells of one of its models."""
+class ModelInfo(msgspec.Struct, frozen=True):
+    """What a provider reports about one of its models."""
 
     id: str
     name: str | None = None
@@ -107,17 +124,8 @@ class Told(msgspec.Struct, frozen=True):
     modalities: tuple[str, ...] | None = None
     efforts: tuple[str, ...] | None = None
     prices: dict[str, float] | None = None
-
-
-def present(body: dict[str, Any]) -> dict[str, Any]:
-    """A request without what is not said in it: providers refuse null."""
-    return {key: value for key, value in body.items() if value is not None}
-
-
-def function(tool: ToolSpec) -> dict[str, Any]:
-    """A tool as Chat Completions want it, and who imitates them."""
-    spelled = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
-    return {"type": "function", "function": spelled}
+    tools: bool | None = None
+    thinks: bool | None = None
 
 
 def spoken(text: str | None) -> list[Chunk]:
@@ -132,15 +140,15 @@ EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def effort_of(request: ModelRequest, known: ModelEntry) -> str | None:
-    """The effort that is asked for, or the nearest that the model takes; None when it takes none."""
+    """Return the requested effort, or the nearest that the model supports; None when it supports none."""
     asked = request.effort
     if asked is None or known.efforts is None:
         return asked if asked != "none" else None
-    return nearest(asked, known.efforts)
+    return nearest_effort(asked, known.efforts)
 
 
-def nearest(asked: str, taken: Sequence[str]) -> str | None:
-    """The one of `taken` that is closest; a word that is no effort is left to the provider to judge."""
+def nearest_effort(asked: str, taken: Sequence[str]) -> str | None:
+    """Return the closest one of `taken`; an unknown level is passed on for the provider to judge."""
     if asked in taken or not taken:
         return asked if taken else None
     if asked not in EFFORTS:
@@ -151,5 +159,23 @@ def nearest(asked: str, taken: Sequence[str]) -> str | None:
     )
 
 
-def bearer(connection: Connection) -> dict[str, str]:
-    return {"authorization": f"Bearer {connection.key}"} if connection.key else {}
+def rendered_messages(
+    request: ModelRequest,
+    known: ModelEntry,
+    render_prompt: Callable[[list[Text | Media]], M],
+    render_reply: Callable[[ModelPart, list[ResultPieces]], list[M]],
+) -> list[M]:
+    """Return the messages of the request: the user's and the results of the model's calls by what this model accepts
+    of them.
+    """
+    messages: list[M] = []
+    for part in parts(request.messages):
+        if isinstance(part, UserPart):
+            messages.append(render_prompt(content_pieces(part.content, request, known)))
+        else:
+            messages += render_reply(part, result_pieces(part, request, known))
+    return messages
+
+
+def bearer_headers(endpoint: Endpoint) -> dict[str, str]:
+    return {"authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}

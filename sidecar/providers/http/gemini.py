@@ -2,26 +2,104 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from functools import partial
+from typing import Any, Literal, NotRequired, TypedDict
 from urllib.parse import quote
 
 import msgspec
 
+from ...model import JsonObject
 from ..base import Chunk, ModelEntry, ModelRequest, StopReason, TokenUsage, ToolSpec, Verbatim
-from ..connection import Connection
-from ..wording import CallIds, Media, Replied, Said, Text, call, own, parts, pieces
-from .dialect import Malformed, Reply, Told, Troubled, nearest, present, spoken, thought
-from .faults import Trouble
+from ..endpoint import Endpoint
+from ..wording import CallIds, Media, ModelPart, ResultPieces, Text, call, own_spelling
+from .dialect import (
+    MalformedReply,
+    ModelInfo,
+    Reply,
+    RequestBody,
+    StreamError,
+    nearest_effort,
+    rendered_messages,
+    spoken,
+    thought,
+)
+from .errors import ProviderError
 from .sse import SseEvent
 
-BUDGETS = {"none": 0, "minimal": 512, "low": 2048, "medium": 8192, "high": 24_576}
-"""Tokens of thought for the models before Gemini 3, which want a number."""
+THINKING_BUDGETS = {"none": 0, "minimal": 512, "low": 2048, "medium": 8192, "high": 24_576}
+"""Thinking tokens for the models before Gemini 3, which need a number."""
+
+_MEDIA_IN_RESULTS = re.compile(r"gemini-(?:[3-9]|\d\d)")
+"""Models whose function responses may hold images; for the others, images follow the response."""
 
 _STOPS: dict[str, StopReason] = {"STOP": "end_turn", "MAX_TOKENS": "max_tokens"}
 _REFUSALS = {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "LANGUAGE"}
 
-UNSIGNED = "skip_thought_signature_validator"
-"""What the API takes in place of a signature, for calls that another model or an earlier process made."""
+UNSIGNED_THOUGHT = "skip_thought_signature_validator"
+"""What the API accepts in place of a signature, for calls that another model or an earlier process made."""
+
+
+class InlineData(TypedDict):
+    mimeType: str
+    data: str
+
+
+class RequestCall(TypedDict):
+    name: str
+    args: JsonObject
+
+
+class RequestResult(TypedDict):
+    name: str
+    response: dict[str, str]
+    parts: NotRequired[list[RequestPart]]
+
+
+class RequestPart(TypedDict, total=False):
+    """A part of a message, of any kind."""
+
+    text: str
+    inlineData: InlineData
+    functionCall: RequestCall
+    functionResponse: RequestResult
+    thoughtSignature: str
+
+
+class Instruction(TypedDict):
+    parts: list[RequestPart]
+
+
+class RequestContent(Instruction):
+    role: Literal["user", "model"]
+
+
+class FunctionDeclaration(TypedDict):
+    name: str
+    description: str
+    parametersJsonSchema: JsonObject
+
+
+class Tools(TypedDict):
+    functionDeclarations: list[FunctionDeclaration]
+
+
+class ThinkingConfig(RequestBody, frozen=True, kw_only=True, rename="camel"):
+    include_thoughts: bool
+    thinking_budget: int | None = None
+    thinking_level: str | None = None
+
+
+class GenerationConfig(RequestBody, frozen=True, kw_only=True, rename="camel"):
+    max_output_tokens: int | None = None
+    thinking_config: ThinkingConfig | None = None
+
+
+class GenerateRequest(RequestBody, frozen=True, kw_only=True, rename="camel"):
+    contents: list[RequestContent]
+    system_instruction: Instruction | None = None
+    tools: list[Tools] | None = None
+    generation_config: GenerationConfig | None = None
 
 
 class Gemini:
@@ -31,33 +109,38 @@ class Gemini:
     def path(self, model: str) -> str:
         return f"/v1beta/models/{quote(model, safe='')}:streamGenerateContent?alt=sse"
 
-    def headers(self, connection: Connection) -> dict[str, str]:
-        return {"x-goog-api-key": connection.key} if connection.key else {}
+    def headers(self, endpoint: Endpoint) -> dict[str, str]:
+        return {"x-goog-api-key": endpoint.key} if endpoint.key else {}
 
-    def body(self, request: ModelRequest, known: ModelEntry, connection: Connection) -> dict[str, Any]:
-        said = parts(request.messages)
-        instructions = request.instructions
-        body = {
-            "contents": _alternating(
-                [content for part in said for content in _spelled(part, request, known, connection)]
+    def body(self, request: ModelRequest, known: ModelEntry, endpoint: Endpoint) -> GenerateRequest:
+        render_results = partial(_render_results, inside=_MEDIA_IN_RESULTS.match(request.model) is not None)
+        contents = rendered_messages(
+            request,
+            known,
+            _render_prompt,
+            lambda part, results: _render_reply(
+                part, own_spelling(part, endpoint.name, request.model), render_results(results)
             ),
-            "systemInstruction": {"parts": [{"text": instructions}]} if instructions else None,
-            "tools": [{"functionDeclarations": [_tool(t) for t in request.tools]}] if request.tools else None,
-            "generationConfig": _generation(request) or None,
-        }
-        return present(body)
+        )
+        instructions = request.instructions
+        return GenerateRequest(
+            contents=_merge_same_role(contents),
+            system_instruction={"parts": [{"text": instructions}]} if instructions else None,
+            tools=[{"functionDeclarations": [_tool(t) for t in request.tools]}] if request.tools else None,
+            generation_config=_generation(request),
+        )
 
-    def reply(self, request: ModelRequest, connection: Connection) -> GeminiReply:
-        return GeminiReply(CallIds(request.messages), connection.name, request.model)
+    def reply(self, request: ModelRequest, endpoint: Endpoint) -> GeminiReply:
+        return GeminiReply(CallIds(request.messages), endpoint.name, request.model)
 
-    def models(self, document: Any) -> list[Told]:
-        listed = msgspec.convert(document, Listing).models
-        return [_told(model) for model in listed if "generateContent" in model.supported]
+    def models(self, document: Any) -> list[ModelInfo]:
+        listed = msgspec.convert(document, ModelListing).models
+        return [_model_info(model) for model in listed if "generateContent" in model.supported]
 
 
-def _alternating(contents: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Prompts that had no reply stand in one content with the next: roles must take turns."""
-    joined: list[dict[str, Any]] = []
+def _merge_same_role(contents: list[RequestContent]) -> list[RequestContent]:
+    """Merge prompts without a reply with the next one: roles must alternate."""
+    joined: list[RequestContent] = []
     for content in contents:
         if joined and joined[-1]["role"] == content["role"]:
             joined[-1]["parts"] += content["parts"]
@@ -66,55 +149,65 @@ def _alternating(contents: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return joined
 
 
-def _generation(request: ModelRequest) -> dict[str, Any]:
-    config: dict[str, Any] = {}
-    if request.max_output:
-        config["maxOutputTokens"] = request.max_output
-    if request.effort and not request.model.startswith(("gemini-1", "gemini-2.0")):
-        config["thinkingConfig"] = {"includeThoughts": True, **_thinking(request.effort, request.model)}
-    return config
+def _generation(request: ModelRequest) -> GenerationConfig | None:
+    thinks = request.effort and not request.model.startswith(("gemini-1", "gemini-2.0"))
+    thinking = _thinking(request.effort, request.model) if request.effort and thinks else None
+    if not request.max_output and thinking is None:
+        return None
+    return GenerationConfig(max_output_tokens=request.max_output or None, thinking_config=thinking)
 
 
-def _thinking(effort: str, model: str) -> dict[str, Any]:
-    """A number of tokens for the models before Gemini 3, a word for the others."""
+def _thinking(effort: str, model: str) -> ThinkingConfig:
+    """Return a number of tokens for the models before Gemini 3, a level for the others."""
     if model.startswith("gemini-2"):
-        asked = nearest(effort, tuple(BUDGETS))
-        return {"thinkingBudget": BUDGETS[asked]} if asked in BUDGETS else {}
-    return {"thinkingLevel": nearest(effort, ("low", "medium", "high"))}
+        asked = nearest_effort(effort, tuple(THINKING_BUDGETS))
+        return ThinkingConfig(include_thoughts=True, thinking_budget=THINKING_BUDGETS.get(asked or ""))
+    return ThinkingConfig(
+        include_thoughts=True, thinking_level=nearest_effort(effort, ("low", "medium", "high"))
+    )
 
 
-def _tool(tool: ToolSpec) -> dict[str, Any]:
+def _tool(tool: ToolSpec) -> FunctionDeclaration:
     return {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.input_schema}
 
 
-def _spelled(
-    part: Said | Replied, request: ModelRequest, known: ModelEntry, connection: Connection
-) -> list[dict[str, Any]]:
-    if isinstance(part, Said):
-        return [{"role": "user", "parts": [_piece(piece) for piece in pieces(part.content, request, known)]}]
-    spelled: list[dict[str, Any]] | None = own(part, connection.name, request.model)
+def _render_prompt(pieces: list[Text | Media]) -> RequestContent:
+    return {"role": "user", "parts": [_render_piece(piece) for piece in pieces]}
+
+
+def _render_reply(
+    part: ModelPart, spelled: list[RequestPart] | None, results: list[RequestPart]
+) -> list[RequestContent]:
+    """Return a reply and the results of its calls; `spelled` is the reply as the API wrote it, if it did."""
     if spelled is None:
         spelled = [{"text": part.text}] if part.text.strip() else []
         spelled += [{"functionCall": {"name": made.name, "args": made.input}} for made in part.calls]
         if part.calls:
-            spelled[-len(part.calls)]["thoughtSignature"] = UNSIGNED
-    contents: list[dict[str, Any]] = [{"role": "model", "parts": spelled}]
-    if part.results:
-        names = {made.id: made.name for made in part.calls}
-        results = [
-            {
-                "functionResponse": {
-                    "name": names[result.call_id],
-                    "response": {"error" if result.failed else "result": result.text},
-                }
-            }
-            for result in part.results
-        ]
+            # Only the first call of a reply: the API checks no other.
+            spelled[-len(part.calls)]["thoughtSignature"] = UNSIGNED_THOUGHT
+    contents: list[RequestContent] = [{"role": "model", "parts": spelled}]
+    if results:
         contents.append({"role": "user", "parts": results})
     return contents
 
 
-def _piece(piece: Text | Media) -> dict[str, Any]:
+def _render_results(results: list[ResultPieces], *, inside: bool) -> list[RequestPart]:
+    """Return the results, with their images `inside` where the model takes them there; other media follow."""
+    rendered: list[RequestPart] = []
+    for result in results:
+        images = [medium for medium in result.media if inside and medium.kind == "image"]
+        function: RequestResult = {
+            "name": result.name,
+            "response": {"error" if result.failed else "result": result.text},
+        }
+        if images:
+            function["parts"] = [_render_piece(image) for image in images]
+        rendered.append({"functionResponse": function})
+        rendered += [_render_piece(medium) for medium in result.media if medium not in images]
+    return rendered
+
+
+def _render_piece(piece: Text | Media) -> RequestPart:
     if isinstance(piece, Text):
         return {"text": piece.text}
     return {"inlineData": {"mimeType": piece.mime_type, "data": piece.data}}
@@ -122,7 +215,7 @@ def _piece(piece: Text | Media) -> dict[str, Any]:
 
 class FunctionCall(msgspec.Struct, omit_defaults=True):
     name: str = ""
-    args: dict[str, Any] | None = None
+    args: JsonObject | None = None
     id: str | None = None
 
 
@@ -170,7 +263,7 @@ _DECODER = msgspec.json.Decoder(Piece)
 
 
 class GeminiReply(Reply):
-    """Has no last event: it ends with the stream, when a finish reason has come. Some send one with each piece."""
+    """Has no last event: it ends with the stream, after a finish reason. Some servers send one with each piece."""
 
     def __init__(self, ids: CallIds, provider: str, model: str) -> None:
         super().__init__()
@@ -182,12 +275,13 @@ class GeminiReply(Reply):
     def take(self, event: SseEvent) -> list[Chunk]:
         piece = _DECODER.decode(event.data)
         if error := piece.error:
-            raise Troubled(Trouble(error.code, error.status, error.message))
+            raise StreamError(ProviderError(error.code, error.status, error.message))
         if piece.prompt_feedback and (blocked := piece.prompt_feedback.block_reason):
-            raise Troubled(Trouble(400, "content_filter", f"The prompt was blocked: {blocked}"))
+            raise StreamError(ProviderError(400, "content_filter", f"The prompt was blocked: {blocked}"))
         if piece.usage_metadata:
             self.usage = _usage(piece.usage_metadata)
         chunks: list[Chunk] = []
+        # One answer was asked for; texts of two would be mixed.
         for candidate in (piece.candidates or [])[:1]:
             for part in (candidate.content and candidate.content.parts) or ():
                 chunks += self._part(part)
@@ -198,34 +292,36 @@ class GeminiReply(Reply):
     def verbatim(self) -> Verbatim | None:
         if not self.calls or not any(part.thought_signature for part in self._parts):
             return None
-        return Verbatim(*self._source, [msgspec.to_builtins(part) for part in _joined(self._parts)])
+        return Verbatim(*self._source, [msgspec.to_builtins(part) for part in _join_parts(self._parts)])
 
     def close(self) -> list[Chunk]:
+        # The end of the stream alone may be a cut.
         self.ended = self._finished
         return []
 
     def _part(self, part: Part) -> list[Chunk]:
         if part.thought:
-            return thought(part.text)  # thoughts do not go back
+            return thought(part.text)  # thoughts are not sent back
         self._parts.append(part)
         if made := part.function_call:
             arguments = msgspec.json.encode(made.args or {}).decode()
             asked = call(self._ids.take(made.id), made.name, arguments)
-            made.name = asked.name  # a call without a name must not go back like that
+            made.name = asked.name  # a call without a name must not be sent back
             return [*spoken(part.text), asked]
         return spoken(part.text)
 
     def _finish(self, reason: str) -> None:
         if reason in ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"):
-            raise Malformed(f"the model's tool call was not valid ({reason})")
+            raise MalformedReply(f"the model's tool call was not valid ({reason})")
         self._finished = True
         self.stop = "refusal" if reason in _REFUSALS else _STOPS.get(reason, "end_turn")
 
 
-def _joined(parts: list[Part]) -> list[Part]:
-    """The parts as they go back: neighbouring plain text is one."""
+def _join_parts(parts: list[Part]) -> list[Part]:
+    """Return the parts to send back: adjacent plain text is joined."""
     joined: list[Part] = []
     texts: list[str] = []
+    # The empty part at the end flushes the last texts.
     for part in [*parts, Part()]:
         if part.text and not part.function_call and not part.thought_signature:
             texts.append(part.text)
@@ -241,22 +337,30 @@ def _joined(parts: list[Part]) -> list[Part]:
 def _usage(usage: Usage) -> TokenUsage:
     output = usage.candidates_token_count
     if usage.thoughts_token_count:
+        # Thoughts are counted apart from the answer, and paid like it.
         output = (output or 0) + usage.thoughts_token_count
     return TokenUsage(usage.prompt_token_count, output, usage.cached_content_token_count or 0)
 
 
-class Listed(msgspec.Struct, rename="camel"):
+class ListedModel(msgspec.Struct, rename="camel"):
     name: str
     display_name: str | None = None
     input_token_limit: int | None = None
     output_token_limit: int | None = None
+    thinking: bool | None = None
     supported: list[str] = msgspec.field(default_factory=list, name="supportedGenerationMethods")
 
 
-class Listing(msgspec.Struct):
-    models: list[Listed] = []
+class ModelListing(msgspec.Struct):
+    models: list[ListedModel] = []
 
 
-def _told(model: Listed) -> Told:
+def _model_info(model: ListedModel) -> ModelInfo:
     id = model.name.removeprefix("models/")
-    return Told(id, model.display_name, model.input_token_limit, model.output_token_limit)
+    return ModelInfo(
+        id,
+        model.display_name,
+        model.input_token_limit,
+        model.output_token_limit,
+        thinks=model.thinking,
+    )

@@ -1,21 +1,74 @@
-"""Ollama's own API: unlike its imitation of OpenAI's it lets us say how large the window must be."""
+"""Ollama's own API: unlike its OpenAI-compatible one it has an option for the context window."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Required, TypedDict
 
 import msgspec
 
+from ...model import JsonObject
 from ..base import Chunk, ModelEntry, ModelRequest, TokenUsage
-from ..connection import Connection
-from ..wording import CallIds, Media, Replied, Said, Text, call, parts, pieces
-from .dialect import Reply, Told, Troubled, bearer, function, nearest, present, spoken, thought
-from .faults import Trouble
+from ..endpoint import Endpoint
+from ..wording import (
+    CallIds,
+    FunctionTool,
+    Media,
+    ModelPart,
+    ResultPieces,
+    Text,
+    call,
+    function,
+    trailing_pieces,
+)
+from .dialect import (
+    ModelInfo,
+    Reply,
+    RequestBody,
+    StreamError,
+    bearer_headers,
+    nearest_effort,
+    rendered_messages,
+    spoken,
+    thought,
+)
+from .errors import ProviderError
 from .sse import SseEvent
 
 MAX_WINDOW = 16_384
-"""Ollama cuts what is over its window in silence, and memory for a window is taken at once: so we ask for one
-that a laptop can hold. A larger one is the user's choice (`window` of the model or of the chat)."""
+"""Ollama silently truncates what exceeds its window, and allocates memory for a window at once: so this requests one
+that a laptop can hold. The user can choose a larger one (`window` of the model or of the chat).
+"""
+
+
+_CAPABILITIES = ("tools", "thinking")
+
+
+class RequestFunction(TypedDict):
+    name: str
+    arguments: JsonObject
+
+
+class RequestCall(TypedDict):
+    function: RequestFunction
+
+
+class RequestMessage(TypedDict, total=False):
+    """A message of any role."""
+
+    role: Required[str]
+    content: Required[str]
+    images: list[str]
+    tool_calls: list[RequestCall]
+    tool_name: str
+
+
+class ChatRequest(RequestBody, frozen=True, kw_only=True):
+    model: str
+    messages: list[RequestMessage]
+    stream: bool
+    tools: list[FunctionTool] | None = None
+    think: str | bool | None = None
+    options: dict[str, int] | None = None
 
 
 class Ollama:
@@ -25,69 +78,79 @@ class Ollama:
     def path(self, model: str) -> str:
         return "/api/chat"
 
-    def headers(self, connection: Connection) -> dict[str, str]:
-        return bearer(connection)
+    def headers(self, endpoint: Endpoint) -> dict[str, str]:
+        return bearer_headers(endpoint)
 
-    def body(self, request: ModelRequest, known: ModelEntry, connection: Connection) -> dict[str, Any]:
-        messages = [message for part in parts(request.messages) for message in _spelled(part, request, known)]
+    def body(self, request: ModelRequest, known: ModelEntry, endpoint: Endpoint) -> ChatRequest:
+        messages = rendered_messages(request, known, _render_prompt, _render_reply)
         if request.instructions:
             messages.insert(0, {"role": "system", "content": request.instructions})
         options = {"num_ctx": request.window or known.window, "num_predict": request.max_output}
-        body = {
-            "model": request.model,
-            "messages": messages,
-            "stream": True,
-            "tools": [function(tool) for tool in request.tools] or None,
-            "think": _think(request, known),
-            "options": {key: value for key, value in options.items() if value} or None,
-        }
-        return present(body)
+        return ChatRequest(
+            model=request.model,
+            messages=messages,
+            stream=True,
+            tools=[function(tool) for tool in request.tools] or None,
+            think=_think(request, known),
+            options={key: value for key, value in options.items() if value} or None,
+        )
 
-    def reply(self, request: ModelRequest, connection: Connection) -> OllamaReply:
+    def reply(self, request: ModelRequest, endpoint: Endpoint) -> OllamaReply:
         return OllamaReply(CallIds(request.messages))
 
-    def models(self, document: Any) -> list[Told]:
-        return [Told(model.model or model.name) for model in msgspec.convert(document, Listing).models]
+    def models(self, document: Any) -> list[ModelInfo]:
+        return [
+            ModelInfo(model.model or model.name) for model in msgspec.convert(document, ModelListing).models
+        ]
 
-    def shown(self, id: str, document: Any) -> Told:
-        """What /api/show tells of one model."""
-        shown = msgspec.convert(document, Shown)
+    def model_details(self, id: str, document: Any) -> ModelInfo:
+        """Return what /api/show reports about one model."""
+        shown = msgspec.convert(document, ModelDetails)
         lengths = [v for k, v in shown.model_info.items() if k.endswith(".context_length") and type(v) is int]
         window = min(lengths[0], MAX_WINDOW) if lengths else None
         modalities = ("text", "image") if "vision" in shown.capabilities else ("text",)
         efforts = ("low", "medium", "high") if "thinking" in shown.capabilities else ()
-        return Told(id, None, window, None, modalities, efforts)
+        # Servers of before mid-2025 report no capabilities.
+        able = {name: name in shown.capabilities if shown.capabilities else None for name in _CAPABILITIES}
+        return ModelInfo(
+            id, None, window, None, modalities, efforts, tools=able["tools"], thinks=able["thinking"]
+        )
 
 
 def _think(request: ModelRequest, known: ModelEntry) -> str | bool | None:
-    """Off, or how hard, for models that think."""
+    """Return off, or the level, for models that think."""
     if request.effort is None or known.efforts == ():
         return None
-    return False if request.effort == "none" else nearest(request.effort, ("low", "medium", "high"))
+    return False if request.effort == "none" else nearest_effort(request.effort, ("low", "medium", "high"))
 
 
-def _spelled(part: Said | Replied, request: ModelRequest, known: ModelEntry) -> list[dict[str, Any]]:
-    if isinstance(part, Said):
-        found = pieces(part.content, request, known)
-        text = "\n\n".join(piece.text for piece in found if isinstance(piece, Text))
-        images = [piece.data for piece in found if isinstance(piece, Media) and piece.kind == "image"]
-        return [{"role": "user", "content": text, **({"images": images} if images else {})}]
-    message: dict[str, Any] = {"role": "assistant", "content": part.text}
+def _render_prompt(pieces: list[Text | Media]) -> RequestMessage:
+    text = "\n\n".join(piece.text for piece in pieces if isinstance(piece, Text))
+    images = [piece.data for piece in pieces if isinstance(piece, Media) and piece.kind == "image"]
+    message: RequestMessage = {"role": "user", "content": text}
+    if images:
+        message["images"] = images
+    return message
+
+
+def _render_reply(part: ModelPart, results: list[ResultPieces]) -> list[RequestMessage]:
+    message: RequestMessage = {"role": "assistant", "content": part.text}
     if part.calls:
         message["tool_calls"] = [
             {"function": {"name": made.name, "arguments": made.input}} for made in part.calls
         ]
-    names = {made.id: made.name for made in part.calls}
-    results = [
-        {"role": "tool", "tool_name": names[result.call_id], "content": result.text}
-        for result in part.results
-    ]
-    return [message, *results]
+    messages = [message]
+    for result in results:
+        messages.append({"role": "tool", "tool_name": result.name, "content": result.text})
+    # The templates of most models show images of user messages only.
+    if trailing := trailing_pieces(results):
+        messages.append(_render_prompt(trailing))
+    return messages
 
 
 class Function(msgspec.Struct):
     name: str = ""
-    arguments: dict[str, Any] | str | None = None
+    arguments: JsonObject | str | None = None
 
 
 class Call(msgspec.Struct):
@@ -101,7 +164,7 @@ class Message(msgspec.Struct):
     tool_calls: list[Call] | None = None
 
 
-class Line(msgspec.Struct):
+class ReplyLine(msgspec.Struct):
     message: Message | None = None
     done: bool = False
     done_reason: str | None = None
@@ -110,7 +173,7 @@ class Line(msgspec.Struct):
     error: str | None = None
 
 
-_DECODER = msgspec.json.Decoder(Line)
+_DECODER = msgspec.json.Decoder(ReplyLine)
 
 
 class OllamaReply(Reply):
@@ -123,7 +186,7 @@ class OllamaReply(Reply):
     def take(self, event: SseEvent) -> list[Chunk]:
         line = _DECODER.decode(event.data)
         if line.error is not None:
-            raise Troubled(Trouble(_status(line.error), "", line.error))
+            raise StreamError(ProviderError(_status(line.error), "", line.error))
         chunks: list[Chunk] = []
         if message := line.message:
             chunks = thought(message.thinking) + spoken(message.content)
@@ -141,21 +204,21 @@ class OllamaReply(Reply):
 
 
 def _status(error: str) -> int:
-    """Ollama's errors within a reply are words alone."""
+    """Return the status of an error within a reply, which is plain text in Ollama."""
     if "not found" in error:
         return 404
     return 400 if "context" in error or "does not support" in error else 500
 
 
-class Tagged(msgspec.Struct):
+class ListedModel(msgspec.Struct):
     name: str
     model: str = ""
 
 
-class Listing(msgspec.Struct):
-    models: list[Tagged] = []
+class ModelListing(msgspec.Struct):
+    models: list[ListedModel] = []
 
 
-class Shown(msgspec.Struct):
-    model_info: dict[str, Any] = {}
+class ModelDetails(msgspec.Struct):
+    model_info: JsonObject = {}
     capabilities: list[str] = []

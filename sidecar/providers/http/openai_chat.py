@@ -1,16 +1,42 @@
-"""Chat Completions: OpenAI's older API, which most other servers speak too, each with its own liberties."""
+"""Chat Completions: OpenAI's older API, which most other servers support too, each with deviations."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Required, TypedDict
 
 import msgspec
 
+from ...model import JsonObject
 from ..base import Chunk, ModelEntry, ModelRequest, StopReason, TokenUsage
-from ..connection import Connection
-from ..wording import MAX_CALLS, Arguments, CallIds, Media, RanAway, Replied, Said, Text, call, parts, pieces
-from .dialect import Reply, Told, Troubled, bearer, effort_of, function, present, spoken, thought
-from .faults import Trouble, described
+from ..endpoint import Endpoint
+from ..wording import (
+    MAX_CALLS,
+    Arguments,
+    CallIds,
+    FunctionCall,
+    FunctionTool,
+    Media,
+    ModelPart,
+    ReplyTooLarge,
+    ResultPieces,
+    Text,
+    call,
+    function,
+    function_call,
+    trailing_pieces,
+)
+from .dialect import (
+    ModelInfo,
+    Reply,
+    RequestBody,
+    StreamError,
+    bearer_headers,
+    effort_of,
+    rendered_messages,
+    spoken,
+    thought,
+)
+from .errors import ProviderError, parse_error_document
 from .sse import SseEvent
 
 _STOPS: dict[str, StopReason] = {
@@ -24,6 +50,45 @@ _STOPS: dict[str, StopReason] = {
 _AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
 
+class ImageUrl(TypedDict):
+    url: str
+
+
+class AudioData(TypedDict):
+    data: str
+    format: str
+
+
+class ContentPiece(TypedDict, total=False):
+    """A piece of a prompt, of any type."""
+
+    type: Required[str]
+    text: str
+    image_url: ImageUrl
+    input_audio: AudioData
+
+
+class RequestMessage(TypedDict, total=False):
+    """A message of any role."""
+
+    role: Required[str]
+    content: Required[str | list[ContentPiece] | None]
+    tool_calls: list[FunctionCall]
+    tool_call_id: str
+
+
+class ChatRequest(RequestBody, frozen=True, kw_only=True):
+    model: str
+    messages: list[RequestMessage]
+    stream: bool
+    stream_options: dict[str, bool]
+    tools: list[FunctionTool] | None = None
+    reasoning_effort: str | None = None
+    max_completion_tokens: int | None = None
+    max_tokens: int | None = None
+    prompt_cache_key: str | None = None
+
+
 class OpenAIChat:
     lines = False
     models_path = "/models"
@@ -31,57 +96,55 @@ class OpenAIChat:
     def path(self, model: str) -> str:
         return "/chat/completions"
 
-    def headers(self, connection: Connection) -> dict[str, str]:
-        return bearer(connection)
+    def headers(self, endpoint: Endpoint) -> dict[str, str]:
+        return bearer_headers(endpoint)
 
-    def body(self, request: ModelRequest, known: ModelEntry, connection: Connection) -> dict[str, Any]:
-        messages = [message for part in parts(request.messages) for message in _spelled(part, request, known)]
+    def body(self, request: ModelRequest, known: ModelEntry, endpoint: Endpoint) -> ChatRequest:
+        messages = rendered_messages(request, known, _render_prompt, _render_reply)
         if request.instructions:
             messages.insert(0, {"role": "system", "content": request.instructions})
-        body = {
-            "model": request.model,
-            "messages": messages,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            "tools": [function(tool) for tool in request.tools] or None,
-            "reasoning_effort": effort_of(request, known),
-            # Others than OpenAI know only the older name, and refuse keys that they do not know.
-            "max_completion_tokens" if connection.official else "max_tokens": request.max_output,
-            "prompt_cache_key": request.cache_key if connection.official else None,
-        }
-        return present(body)
+        return ChatRequest(
+            model=request.model,
+            messages=messages,
+            stream=True,
+            stream_options={"include_usage": True},
+            tools=[function(tool) for tool in request.tools] or None,
+            reasoning_effort=effort_of(request, known),
+            # Other servers know only the older name, and refuse unknown keys.
+            max_completion_tokens=request.max_output if endpoint.official else None,
+            max_tokens=None if endpoint.official else request.max_output,
+            prompt_cache_key=request.cache_key if endpoint.official else None,
+        )
 
-    def reply(self, request: ModelRequest, connection: Connection) -> ChatReply:
+    def reply(self, request: ModelRequest, endpoint: Endpoint) -> ChatReply:
         return ChatReply(CallIds(request.messages))
 
-    def models(self, document: Any) -> list[Told]:
-        return [told(model) for model in msgspec.convert(document, Listing).data]
+    def models(self, document: Any) -> list[ModelInfo]:
+        return [model_info(model) for model in msgspec.convert(document, ModelListing).data]
 
 
-def _spelled(part: Said | Replied, request: ModelRequest, known: ModelEntry) -> list[dict[str, Any]]:
-    if isinstance(part, Said):
-        found = pieces(part.content, request, known)
-        texts = [piece.text for piece in found if isinstance(piece, Text)]
-        # Plain text as a plain string: small servers take nothing else.
-        content: Any = "\n\n".join(texts) if len(texts) == len(found) else [_piece(piece) for piece in found]
-        return [{"role": "user", "content": content}]
-    message: dict[str, Any] = {"role": "assistant", "content": part.text or None}
+def _render_prompt(pieces: list[Text | Media]) -> RequestMessage:
+    texts = [piece.text for piece in pieces if isinstance(piece, Text)]
+    if len(texts) == len(pieces):
+        # Plain text as a plain string: small servers accept nothing else.
+        return {"role": "user", "content": "\n\n".join(texts)}
+    return {"role": "user", "content": [_render_piece(piece) for piece in pieces]}
+
+
+def _render_reply(part: ModelPart, results: list[ResultPieces]) -> list[RequestMessage]:
+    message: RequestMessage = {"role": "assistant", "content": part.text or None}
     if part.calls:
-        message["tool_calls"] = [
-            {
-                "id": made.id,
-                "type": "function",
-                "function": {"name": made.name, "arguments": msgspec.json.encode(made.input).decode()},
-            }
-            for made in part.calls
-        ]
-    results = [
-        {"role": "tool", "tool_call_id": result.call_id, "content": result.text} for result in part.results
-    ]
-    return [message, *results]
+        message["tool_calls"] = [function_call(made) for made in part.calls]
+    messages = [message]
+    for result in results:
+        messages.append({"role": "tool", "tool_call_id": result.call_id, "content": result.text})
+    # The message of a tool may be text only.
+    if trailing := trailing_pieces(results):
+        messages.append(_render_prompt(trailing))
+    return messages
 
 
-def _piece(piece: Text | Media) -> dict[str, Any]:
+def _render_piece(piece: Text | Media) -> ContentPiece:
     if isinstance(piece, Text):
         return {"type": "text", "text": piece.text}
     if piece.kind == "image":
@@ -94,7 +157,7 @@ def _piece(piece: Text | Media) -> dict[str, Any]:
 
 class Function(msgspec.Struct):
     name: str | None = None
-    arguments: str | dict[str, Any] | None = None
+    arguments: str | JsonObject | None = None
 
 
 class CallDelta(msgspec.Struct):
@@ -104,7 +167,7 @@ class CallDelta(msgspec.Struct):
 
 
 class Delta(msgspec.Struct):
-    content: str | list[dict[str, Any]] | None = None
+    content: str | list[JsonObject] | None = None
     refusal: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
@@ -136,8 +199,8 @@ class Piece(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(Piece)
 
 
-class Growing(msgspec.Struct):
-    """A tool call as its pieces come in."""
+class PartialCall(msgspec.Struct):
+    """A tool call whose pieces are still coming in."""
 
     id: str | None
     name: str = ""
@@ -145,12 +208,12 @@ class Growing(msgspec.Struct):
 
 
 class ChatReply(Reply):
-    """Ends with `[DONE]`; servers that leave it out end with their finish reason."""
+    """Ends with `[DONE]`; servers that omit it end with their finish reason."""
 
     def __init__(self, ids: CallIds) -> None:
         super().__init__()
         self._ids = ids
-        self._growing: dict[int, Growing] = {}
+        self._growing: dict[int, PartialCall] = {}
         self._places: dict[int, int] = {}
         self._refused = False
         self._finished = False
@@ -161,7 +224,8 @@ class ChatReply(Reply):
             return self.note(self._calls())
         piece = _DECODER.decode(event.data)
         if piece.error is not None or event.type == "error":
-            raise Troubled(_trouble(event.data))
+            raise StreamError(_stream_error(event.data))
+        # It comes in a piece of its own, after the finish reason and with no choices.
         if piece.usage:
             self.usage = _usage(piece.usage)
         return self.note([chunk for choice in piece.choices or () for chunk in self._choice(choice)])
@@ -174,6 +238,7 @@ class ChatReply(Reply):
 
     def _choice(self, choice: Choice) -> list[Chunk]:
         if choice.finish_reason:
+            # Not the end: usage may follow, and calls are complete only with the last piece.
             self._finished = True
             self.stop = "refusal" if self._refused else _STOPS.get(choice.finish_reason, "end_turn")
         delta = choice.delta
@@ -181,26 +246,30 @@ class ChatReply(Reply):
             return []
         for made in delta.tool_calls or ():
             self._grow(made)
+        # The finish reason of a refusal is an ordinary "stop".
         if delta.refusal:
             self._refused, self.stop = True, "refusal"
         thoughts = thought(delta.reasoning_content or delta.reasoning)
         return thoughts + spoken(_text(delta.content)) + spoken(delta.refusal)
 
     def _grow(self, made: CallDelta) -> None:
-        """Pieces of a call share its index; a server that sends none gives each call whole."""
+        """Pieces of a call share its index; a server without indexes sends each call in one piece."""
         index = made.index if made.index is not None else len(self._growing)
         place = self._places.get(index, index)
         before = self._growing.get(place)
         if before is not None and made.id and before.id and made.id != before.id:
-            place = self._places[index] = len(self._growing)  # some count all their calls as the first
+            place = self._places[index] = len(
+                self._growing
+            )  # some servers give all their calls the first index
         if len(self._growing) > MAX_CALLS:
-            raise RanAway(f"more than {MAX_CALLS} tool calls in one reply")
-        growing = self._growing.setdefault(place, Growing(made.id))
+            raise ReplyTooLarge(f"more than {MAX_CALLS} tool calls in one reply")
+        growing = self._growing.setdefault(place, PartialCall(made.id))
         if made.function is None:
             return
         growing.name += made.function.name or ""
         arguments = made.function.arguments
         growing.arguments.add(
+            # Some compatible servers send an object where the contract says text.
             msgspec.json.encode(arguments).decode() if isinstance(arguments, dict) else arguments
         )
 
@@ -211,7 +280,7 @@ class ChatReply(Reply):
         ]
 
 
-def _text(content: str | list[dict[str, Any]] | None) -> str:
+def _text(content: str | list[JsonObject] | None) -> str:
     if isinstance(content, list):
         return "".join(part["text"] for part in content if isinstance(part.get("text"), str))
     return content or ""
@@ -242,18 +311,19 @@ _STATUS_OF_CODE = {
 }
 
 
-def _trouble(data: bytes) -> Trouble:
+def _stream_error(data: bytes) -> ProviderError:
     document = msgspec.json.decode(data)
-    code, message = described(document)
+    code, message = parse_error_document(document)
     error = document.get("error") if isinstance(document, dict) else None
     number = error.get("code") if isinstance(error, dict) else None
+    # OpenRouter and others put an HTTP status where OpenAI has a word.
     if isinstance(number, int) and 400 <= number < 600:
-        return Trouble(number, code, message)
-    return Trouble(status_of(code), code, message)
+        return ProviderError(number, code, message)
+    return ProviderError(status_of(code), code, message)
 
 
 def status_of(code: str) -> int:
-    """The HTTP status that an error within a stream amounts to."""
+    """Return the HTTP status that an error within a stream corresponds to."""
     return next((status for name, status in _STATUS_OF_CODE.items() if name in code), 500)
 
 
@@ -271,8 +341,8 @@ class TopProvider(msgspec.Struct):
     max_completion_tokens: int | None = None
 
 
-class Listed(msgspec.Struct):
-    """A model in the list; all but the id is told by some servers only (OpenRouter, vLLM, LM Studio)."""
+class ListedModel(msgspec.Struct):
+    """A model in the list; only some servers send more than the id (OpenRouter, vLLM, LM Studio)."""
 
     id: str
     name: str | None = None
@@ -282,26 +352,30 @@ class Listed(msgspec.Struct):
     top_provider: TopProvider | None = None
     architecture: Architecture | None = None
     pricing: Pricing | None = None
+    supported_parameters: list[str] | None = None
 
 
-class Listing(msgspec.Struct):
-    data: list[Listed] = []
+class ModelListing(msgspec.Struct):
+    data: list[ListedModel] = []
 
 
-def told(model: Listed) -> Told:
+def model_info(model: ListedModel) -> ModelInfo:
+    takes = model.supported_parameters
     modalities = model.architecture.input_modalities if model.architecture else None
-    return Told(
+    return ModelInfo(
         model.id,
         model.name,
         model.context_length or model.max_model_len or model.max_context_length,
         model.top_provider.max_completion_tokens if model.top_provider else None,
         tuple(modalities) if modalities else None,
         prices=_prices(model.pricing) if model.pricing else None,
+        tools="tools" in takes if takes is not None else None,
+        thinks="reasoning" in takes if takes is not None else None,
     )
 
 
 def _prices(pricing: Pricing) -> dict[str, float] | None:
-    """A million tokens' prices from a token's, as OpenRouter tells them."""
+    """Return the prices per million tokens from OpenRouter's prices per token."""
     named = {"input": pricing.prompt, "output": pricing.completion, "cached": pricing.input_cache_read}
     try:
         return {name: round(float(price) * 1e6, 6) for name, price in named.items() if price} or None

@@ -1,4 +1,4 @@
-"""A provider that is asked over HTTP: joins a dialect to the transport, and knows what its models can do."""
+"""A provider over HTTP: connects a dialect to the transport, and knows what its models can do."""
 
 from __future__ import annotations
 
@@ -9,149 +9,161 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
+from ...media import AUDIO_TYPES, IMAGE_TYPES
 from ...model.events import encode
 from ...model.failures import ProviderFailed
 from ...system import redact
 from ..base import Chunk, Completion, Emit, ModelEntry, ModelRequest
-from ..catalogue import Known, catalogue
-from ..connection import Connection, ModelFacts
-from ..connections import KEYLESS, Connections
-from ..wording import RanAway
-from . import faults
-from .dialect import Dialect, Malformed, Reply, Told, Troubled
-from .line import Silent
+from ..catalogue import CatalogueEntry, catalogue
+from ..endpoint import Endpoint, ModelFacts
+from ..endpoints import KEYLESS, Endpoints
+from ..wording import ReplyTooLarge
+from . import errors
+from .connection import ConnectionSilent
+from .dialect import Dialect, MalformedReply, ModelInfo, Reply, StreamError
 from .sse import LineReader, SseEvent, SseReader, TooLong
-from .surrogates import Mender
+from .surrogates import SurrogateJoiner
 from .transport import Transport
 
 LIST_S = 5.0
 """A settings page waits for a list of models no longer than this."""
 
-SHOWN_AT_ONCE = 4
-"""Ollama is asked about each of its models; a few at a time."""
+PARALLEL_DETAILS = 4
+"""Ollama needs one request per model; a few run in parallel."""
 
-EVENTS_A_BREATH = 200
-"""Events of one read that are handled at a stretch: a few milliseconds, and then others get their turn."""
+EVENTS_PER_YIELD = 200
+"""Events of one read that are handled before yielding to other tasks: a few milliseconds."""
 
 MAX_LISTED = 2000
 """Models of one provider that are listed; the largest aggregators have some hundreds."""
 
-_NO_CHAT = re.compile(
+_NOT_CHAT_MODELS = re.compile(
     r"embed|whisper|tts|dall-e|image|realtime|transcri|moderation|instruct|sora|davinci|babbage"
 )
-"""OpenAI lists all that it has without saying what each is for."""
+"""OpenAI lists all its models without their purpose."""
+
+
+_MEDIA_TYPES = {
+    "openai": (*IMAGE_TYPES, "audio/wav", "audio/mpeg"),
+    "openai-responses": (*IMAGE_TYPES, "audio/wav", "audio/mpeg"),
+    "gemini": ("image/png", "image/jpeg", "image/webp", *AUDIO_TYPES),
+}
+"""By the type of the provider; the others accept all images and no audio."""
 
 
 class HttpProvider:
     reads_history = True
 
-    def __init__(self, name: str, dialect: Dialect, connections: Connections) -> None:
+    def __init__(self, name: str, dialect: Dialect, endpoints: Endpoints) -> None:
         self._name = name
         self._dialect = dialect
-        self._connections = connections
-        self._transport: tuple[Connection, Transport] | None = None
-        self._told: dict[str, Told] = {}
+        self._endpoints = endpoints
+        self._transport: tuple[Endpoint, Transport] | None = None
+        self._reported: dict[str, ModelInfo] = {}
 
     @property
     def retries(self) -> int:
-        return self._here().retries
+        return self._endpoint().retries
 
     async def stream(self, request: ModelRequest, emit: Emit) -> Completion:
-        connection, transport = await self._connected()
+        connection, transport = await self._connect()
         reply = self._dialect.reply(request, connection)
-        reading = _Reading(self._dialect.lines, reply, emit, connection.timeout)
-        body = encode(self._dialect.body(request, self.known(request.model), connection))
+        reading = _StreamReader(self._dialect.lines, reply, emit, connection.timeout)
+        body = encode(self._dialect.body(request, self.model_entry(request.model), connection))
         headers = {"content-type": "application/json", **self._dialect.headers(connection)}
         try:
             path = self._dialect.path(request.model)
             await transport.post(path, headers, body, request.model, reading.take)
             await reading.close()
-        except Troubled as trouble:
-            raise faults.judged(trouble.trouble, connection, request.model) from trouble
+        except StreamError as trouble:
+            raise errors.classify(trouble.trouble, connection, request.model) from trouble
         except (
-            Malformed,
-            RanAway,
+            MalformedReply,
+            ReplyTooLarge,
             TooLong,
             msgspec.MsgspecError,
             UnicodeDecodeError,
             RecursionError,
         ) as error:
             said = f"an event of its reply is malformed: {error}"
-            raise faults.failure("bad_reply", said, connection, model=request.model) from error
+            raise errors.failure("bad_reply", said, connection, model=request.model) from error
         self._check(reply, reading, connection, request.model)
         return reply.completion()
 
     async def warm(self, model: str) -> None:
-        """Have a connection open, so that the first word need not wait for handshakes."""
+        """Open a connection, so that the first token need not wait for handshakes."""
         try:
-            _, transport = await self._connected()
+            _, transport = await self._connect()
             await transport.warm()
         except ProviderFailed:
             return
 
-    def known(self, model: str) -> ModelEntry:
-        return self._known(model, self._here())
+    def model_entry(self, model: str) -> ModelEntry:
+        return self._known(model, self._endpoint())
 
-    def _known(self, model: str, connection: Connection) -> ModelEntry:
+    def _known(self, model: str, connection: Endpoint) -> ModelEntry:
         return _entry(
             connection,
             model,
             connection.models.get(model) or ModelFacts(),
-            self._told.get(model) or Told(model),
+            self._reported.get(model) or self._reported.get(f"{model}:latest") or ModelInfo(model),
             catalogue().find(connection.type, model),
         )
 
     async def models(self) -> list[ModelEntry]:
-        """What the provider lists, and what the user has named beside."""
-        connection, transport = await self._connected()
+        """Return what the provider lists, and what the user has configured."""
+        connection, transport = await self._connect()
         headers = self._dialect.headers(connection)
         document = await transport.get(self._dialect.models_path, headers, LIST_S)
         try:
-            told = self._dialect.models(document)[:MAX_LISTED]
+            models = self._dialect.models(document)[:MAX_LISTED]
         except msgspec.MsgspecError as error:
-            raise faults.failure("bad_reply", f"its list of models: {error}", connection) from error
+            raise errors.failure("bad_reply", f"its list of models: {error}", connection) from error
         if connection.type == "ollama":
-            told = await self._shown(told, connection, transport)
+            models = await self._with_details(models, connection, transport)
         elif connection.official and connection.type.startswith("openai"):
-            told = [each for each in told if not _NO_CHAT.search(each.id)]
-        self._told = {each.id: each for each in told}
-        return [self._known(id, connection) for id in dict.fromkeys([*self._told, *connection.models])]
+            models = [each for each in models if not _NOT_CHAT_MODELS.search(each.id)]
+        self._reported = {each.id: each for each in models}
+        return [self._known(id, connection) for id in dict.fromkeys([*self._reported, *connection.models])]
 
-    def listed(self, reason: str) -> list[ModelEntry]:
-        """What is known without asking, when asking is no use for this reason."""
-        connection = self._here()
+    def offline_entries(self, reason: str) -> list[ModelEntry]:
+        """Return what is known without a request, which would fail for this reason."""
+        connection = self._endpoint()
         names = [*connection.models, *(known.match for known in catalogue().of(connection.type))]
         entries = [
-            self.known(name) for name in (dict.fromkeys(names) if connection.official else connection.models)
+            self.model_entry(name)
+            for name in (dict.fromkeys(names) if connection.official else connection.models)
         ]
         return [msgspec.structs.replace(entry, available=False, reason=reason) for entry in entries]
 
-    async def _shown(self, told: list[Told], connection: Connection, transport: Transport) -> list[Told]:
-        """Ollama's list says nothing of windows: each model is asked about."""
-        found: dict[str, Told] = {}
-        limit = anyio.CapacityLimiter(SHOWN_AT_ONCE)
+    async def _with_details(
+        self, models: list[ModelInfo], connection: Endpoint, transport: Transport
+    ) -> list[ModelInfo]:
+        """Request the details of each model: Ollama's list has no context windows."""
+        found: dict[str, ModelInfo] = {}
+        limit = anyio.CapacityLimiter(PARALLEL_DETAILS)
         dialect: Any = self._dialect
 
-        async def show(each: Told) -> None:
+        async def show(each: ModelInfo) -> None:
             async with limit:
                 try:
                     headers = dialect.headers(connection)
                     document = await transport.ask("/api/show", headers, {"model": each.id}, LIST_S)
-                    found[each.id] = dialect.shown(each.id, document)
+                    found[each.id] = dialect.model_details(each.id, document)
                 except (ProviderFailed, msgspec.MsgspecError):
                     found[each.id] = each
 
         with anyio.move_on_after(LIST_S):
             async with anyio.create_task_group() as tasks:
-                for each in told:
+                for each in models:
                     tasks.start_soon(show, each)
-        return [found.get(each.id, each) for each in told]
+        return [found.get(each.id, each) for each in models]
 
-    async def _connected(self) -> tuple[Connection, Transport]:
-        connection = await self._connections.connection(self._name)
+    async def _connect(self) -> tuple[Endpoint, Transport]:
+        connection = await self._endpoints.connection(self._name)
         assert connection is not None
         if connection.key is None and connection.official and connection.type not in KEYLESS:
-            raise faults.no_key(connection)
+            raise errors.no_key_failure(connection)
         before = self._transport
         if before is not None and before[0] == connection:
             return before
@@ -160,34 +172,34 @@ class HttpProvider:
             await before[1].close()
         return made
 
-    def _here(self) -> Connection:
-        connection = self._connections.get(self._name)
+    def _endpoint(self) -> Endpoint:
+        connection = self._endpoints.get(self._name)
         assert connection is not None
         return connection
 
-    def _check(self, reply: Reply, reading: _Reading, connection: Connection, model: str) -> None:
-        """A reply that is no reply is a failure, told apart by what did come."""
+    def _check(self, reply: Reply, reading: _StreamReader, connection: Endpoint, model: str) -> None:
+        """Raise for an invalid reply, by what was received instead."""
         if not reply.ended:
-            if instead := reading.instead():
-                said = f"it answered with something else than a stream: {instead}"
-                raise faults.failure("bad_reply", said, connection, model=model)
+            if unexpected_body := reading.unexpected_body():
+                said = f"it answered with something else than a stream: {unexpected_body}"
+                raise errors.failure("bad_reply", said, connection, model=model)
             said = "the reply stopped before its end" if reading.events else "it sent no reply"
-            raise faults.failure("stream_cut", said, connection, model=model)
+            raise errors.failure("stream_cut", said, connection, model=model)
         if reply.is_empty:
-            raise faults.failure("bad_reply", "the reply is empty", connection, model=model)
+            raise errors.failure("bad_reply", "the reply is empty", connection, model=model)
 
 
-class _Reading:
-    """The bytes of a reply on their way to chunks."""
+class _StreamReader:
+    """Converts the bytes of a reply to chunks."""
 
-    def __init__(self, lines: bool, reply: Reply, emit: Emit, patience: float) -> None:
+    def __init__(self, lines: bool, reply: Reply, emit: Emit, timeout: float) -> None:
         self._lines = LineReader() if lines else None
         self._events = SseReader()
         self._reply = reply
         self._emit = emit
-        self._mender = Mender()
+        self._mender = SurrogateJoiner()
         self._head = b""
-        self._patience = patience
+        self._patience = timeout
         self._last_event = anyio.current_time()
         self.events = 0
 
@@ -195,43 +207,45 @@ class _Reading:
         if not self.events:
             self._head += data[: max(0, 4096 - len(self._head))]
         found = self._events.feed(data) if self._lines is None else _as_events(self._lines.feed(data))
-        await self._hand_out(found)
-        self._check_patience(bool(found))
-        # Much may wait in the socket: whoever writes down and shows what has come must get a turn between.
+        await self._emit_events(found)
+        self._check_timeout(bool(found))
+        # The socket may hold much: the tasks that store and show it must run in between.
         await anyio.lowlevel.checkpoint()
         return self._reply.ended
 
-    def _check_patience(self, progress: bool) -> None:
-        """Blank lines and comments keep a connection open; they are no sign that an answer comes."""
+    def _check_timeout(self, progress: bool) -> None:
+        """Blank lines and comments keep a connection open; they do not count as progress."""
         if progress:
             self._last_event = anyio.current_time()
         elif anyio.current_time() - self._last_event > self._patience:
-            raise Silent
+            raise ConnectionSilent
 
     async def close(self) -> None:
-        """The stream has ended; an event that it was cut in counts only when it is whole."""
+        """Handle the end of the stream; an unfinished event counts only when its data are complete."""
         if self._reply.ended:
             return
         rest = self._events.close() if self._lines is None else _as_events(self._lines.close())
         try:
-            await self._hand_out(rest)
+            await self._emit_events(rest)
         except msgspec.MsgspecError:
             return
         for chunk in self._reply.close():
             await self._emit(chunk)
 
-    def instead(self) -> str | None:
-        """What came in place of a stream: an error in JSON, a page; None when events came, or nothing."""
+    def unexpected_body(self) -> str | None:
+        """Return what came in place of a stream: an error in JSON, a page; None when events came, or nothing."""
         head = self._head.strip()
         if self.events or not head:
             return None
-        text = redact.redacted(head.decode(errors="replace"))  # cut first, half a key would stay
-        return faults.error_of(head)[1] or text[:80]
+        text = redact.redact_text(
+            head.decode(errors="replace")
+        )  # redact before cutting: half a key would remain
+        return errors.parse_error_body(head)[1] or text[:80]
 
-    async def _hand_out(self, events: list[SseEvent]) -> None:
+    async def _emit_events(self, events: list[SseEvent]) -> None:
         for event in events:
             self.events += 1
-            if self.events % EVENTS_A_BREATH == 0:
+            if self.events % EVENTS_PER_YIELD == 0:
                 await anyio.lowlevel.checkpoint()
             for chunk in self._chunks(event):
                 await self._emit(chunk)
@@ -245,7 +259,7 @@ class _Reading:
             except msgspec.DecodeError:
                 if b"\\u" not in event.data:
                     raise
-        return self._reply.take(SseEvent(event.type, self._mender.mend(event.data)))
+        return self._reply.take(SseEvent(event.type, self._mender.join(event.data)))
 
 
 def _as_events(lines: list[bytes]) -> list[SseEvent]:
@@ -253,20 +267,23 @@ def _as_events(lines: list[bytes]) -> list[SseEvent]:
 
 
 def _entry(
-    connection: Connection, model: str, user: ModelFacts, told: Told, known: Known | None
+    connection: Endpoint, model: str, user: ModelFacts, reported: ModelInfo, known: CatalogueEntry | None
 ) -> ModelEntry:
-    """The user's word goes before the provider's, and that before the data file's."""
-    file = known or Known(connection.type, model, model)
+    """The user's settings take precedence over the provider's data, and these over the data file."""
+    file = known or CatalogueEntry(connection.type, model, model)
     return ModelEntry(
         id=f"{connection.name}:{model}",
-        name=told.name or file.name,
+        name=reported.name or file.name,
         provider=connection.name,
-        window=user.window or told.window or file.window,
-        max_output=user.max_output or told.max_output or file.max_output,
-        modalities=told.modalities or file.modalities,
-        efforts=told.efforts if told.efforts is not None else (file.efforts if known else None),
-        # A model that the file does not know is newer than the file.
+        window=user.window or reported.window or file.window,
+        max_output=user.max_output or reported.max_output or file.max_output,
+        modalities=reported.modalities or file.modalities,
+        media_types=_MEDIA_TYPES.get(connection.type, IMAGE_TYPES),
+        efforts=reported.efforts if reported.efforts is not None else (file.efforts if known else None),
+        # A model that is missing in the file is newer than the file.
         thinking=file.thinking if known else "adaptive",
         reasoning=file.reasoning,
-        prices=user.prices or told.prices or file.prices,
+        takes_tools=reported.tools if reported.tools is not None else file.tools,
+        thinks=reported.thinks if reported.thinks is not None else file.is_thinking,
+        prices=user.prices or reported.prices or file.prices,
     )

@@ -1,6 +1,6 @@
-"""From bytes to lines and to server-sent events, however the network cut them. Does no IO.
+"""Convert bytes to lines and to server-sent events, however the network splits them. No I/O.
 
-Data stay bytes: they are decoded once, with the JSON in them, so that a character cut in two is never seen.
+Data stay bytes: they are decoded once, with the JSON in them, so that a split character is never seen.
 """
 
 from __future__ import annotations
@@ -8,11 +8,13 @@ from __future__ import annotations
 import msgspec
 
 MAX_EVENT_BYTES = 64 * 1024 * 1024
-"""More than any provider sends in one piece (an image in base64); a stream without line ends must not fill us."""
+"""More than any provider sends in one piece (an image in base64); a stream without line ends must not fill the
+memory.
+"""
 
 
 class TooLong(Exception):
-    """A line or an event has passed the bound."""
+    """A line or an event exceeds the limit."""
 
 
 class SseEvent(msgspec.Struct, frozen=True):
@@ -28,11 +30,12 @@ class LineReader:
         self._after_cr = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that `data` completes, without their ends."""
+        """Return the lines that `data` completes, without their line ends."""
         if not data:
             return []
         if self._after_cr:
             data = data.removeprefix(b"\n")
+        # A CR at the end may be the first half of CR LF, whose second half comes with the next piece.
         self._after_cr = data[-1:] == b"\r"
         if not data:
             return []
@@ -48,13 +51,13 @@ class LineReader:
         return lines
 
     def close(self) -> list[bytes]:
-        """What follows the last line's end."""
+        """Return what follows the last line end."""
         rest, self._rest = bytes(self._rest), bytearray()
         return [rest] if rest else []
 
 
 class SseReader:
-    """Events of a text/event-stream; comments, ids and retry times are passed over."""
+    """Events of a text/event-stream; comments, ids and retry times are ignored."""
 
     def __init__(self) -> None:
         self._lines = LineReader()
@@ -64,7 +67,7 @@ class SseReader:
         self._started = False
 
     def feed(self, data: bytes) -> list[SseEvent]:
-        """The events that `data` completes."""
+        """Return the events that `data` completes."""
         events = []
         for line in self._lines.feed(data):
             if not line:
@@ -76,7 +79,7 @@ class SseReader:
         return events
 
     def close(self) -> list[SseEvent]:
-        """The event that the stream ended in; some servers leave out the last blank line."""
+        """Return the event that the stream ended in; some servers omit the last blank line."""
         return self.feed(b"\n\n\n")
 
     def _take(self, line: bytes) -> None:

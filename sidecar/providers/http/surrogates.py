@@ -1,7 +1,7 @@
-"""Characters that a provider has cut in two: half an emoji in one piece of its reply, the other half in the next.
+"""Split surrogate pairs: half an emoji in one piece of a reply, the other half in the next.
 
-JSON spells such a character as two escapes. Cut between them each half is an error to a strict reader, which would
-end the turn. Does no IO.
+JSON escapes such a character as two surrogates. When a provider splits them, a strict decoder fails on each half,
+which would end the turn. No I/O.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ _LOW_AT_START = re.compile(rb'(?<=")\\u[dD][c-fC-F][0-9a-fA-F]{2}')
 _LONE = re.compile(_PAIR + rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
 
-class Mender:
-    """Holds the first half back until the second comes."""
+class SurrogateJoiner:
+    """Buffers the first half until the second comes."""
 
     def __init__(self) -> None:
         self._held = b""
 
-    def mend(self, data: bytes) -> bytes:
-        """`data` without halves: joined where both have come, a replacement character where one is missing."""
+    def join(self, data: bytes) -> bytes:
+        """Return `data` without lone surrogates: joined when both have come, a replacement character when one is
+        missing.
+        """
         if self._held:
             data = _LOW_AT_START.sub(lambda low: self._held + low[0], data, count=1)
             self._held = b""

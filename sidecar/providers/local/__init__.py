@@ -1,1 +1,1 @@
-"""Models on this machine, run by a process of their own."""
+"""Models on this machine, run by a worker process."""

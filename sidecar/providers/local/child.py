@@ -1,7 +1,7 @@
-"""One worker process as its parent sees it: started, asked, stopped, ended. Knows lines, not what they are for.
+"""One worker process, from its parent's side: start, ask, stop, kill. Knows lines, not their meaning.
 
-Nobody reads between two asks, for the worker only speaks when asked. One caller at a time. A caller that is cancelled
-in the middle says stop and leaves: the worker sees to it that it falls silent, and the next caller waits for that.
+Nothing is read between two requests, because the worker only writes when asked. One caller at a time. A caller that
+is cancelled sends a stop and returns: the worker then falls silent, and the next caller waits for that.
 """
 
 from __future__ import annotations
@@ -12,19 +12,21 @@ import subprocess
 import sys
 import tempfile
 import weakref
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 import anyio
 import msgspec
 from anyio.abc import Process
 
+from ...model import JsonObject
 from ...model.failures import ProviderFailed
+from ...system.distribution import install_command
 from . import worker
-from .files import LocalModel, unloadable
+from .files import LocalModel, unloadable_failure
 
 SILENT_S = worker.STOP_S + 0.5
-"""When the worker must have fallen silent or ended by itself. Then it is killed."""
+"""By then the worker must be silent or have exited. Otherwise it is killed."""
 
 END_S = 1.0
 """A killed process is gone at once, unless the kernel is busy with it."""
@@ -33,52 +35,78 @@ LOAD_S = 300.0
 """A large model from a slow disk takes a minute or two."""
 
 TAKE_S = 5.0
-"""A worker that has nothing to do takes a prompt at once, even on a busy machine."""
+"""An idle worker accepts a prompt at once, even on a busy machine."""
 
-INHERITED = (
+INHERITED_VARIABLES = (
     *("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TEMP", "TMP"),
     *("SYSTEMROOT", "WINDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH"),
 )
-"""All of our environment that the worker gets: API keys are none of its business."""
+"""All that the worker inherits of our environment: it needs no API keys."""
 
 
-class Event(msgspec.Struct, frozen=True):
-    """What the worker says; which members count depends on `event`."""
+class FunctionPiece(msgspec.Struct, frozen=True):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class CallPiece(msgspec.Struct, frozen=True):
+    """A piece of a tool call; those with the same `index` belong together."""
+
+    index: int | None = None
+    id: str | None = None
+    function: FunctionPiece | None = None
+
+
+class PromptTokensDetails(msgspec.Struct, frozen=True):
+    cached_tokens: int | None = None
+
+
+class WorkerUsage(msgspec.Struct, frozen=True):
+    """Tokens, as llama.cpp counts them."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: PromptTokensDetails | None = None
+
+
+class WorkerEvent(msgspec.Struct, frozen=True):
+    """A message of the worker; `event` decides which fields count."""
 
     event: str
     id: int = 0
     text: str = ""
     thought: str = ""
-    calls: list[dict[str, Any]] = []
+    calls: list[CallPiece] = []
     finish: str | None = None
-    usage: dict[str, Any] = {}
+    usage: WorkerUsage = WorkerUsage()
     kind: str = ""
     message: str = ""
     tokens: int | None = None
 
 
-class Left(Exception):
-    """The worker had nothing to do and went; whoever needs it starts another."""
+class WorkerExited(Exception):
+    """The worker exited after being idle; the next request starts another."""
 
 
 class Child:
-    """A worker that has or will have loaded `model`. `folder` is its own, and goes when it does."""
+    """A worker that loads or has loaded `model`. `folder` is private to it, and is deleted with it."""
 
     def __init__(self, model: LocalModel, process: Process, folder: str, patience: float) -> None:
         self.model = model
         self._process = process
         self._patience = patience
-        # The worker removes it once the model is loaded, but may be killed before, and we may end without killing it.
+        # The worker removes it once the model is loaded, but it may be killed before, and we may end without killing
+        # it.
         self._remove_folder = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._buffer = bytearray()
         self._ready = False
         self._asked = 0
         self._stopping = False
-        self._decode = msgspec.json.Decoder(Event).decode
+        self._decode = msgspec.json.Decoder(WorkerEvent).decode
 
     @classmethod
     async def start(cls, model: LocalModel, idle_seconds: float, patience: float = 300) -> Child:
-        """Start loading; returns at once."""
+        """Start loading; return at once."""
         folder = None
         try:
             folder = tempfile.mkdtemp(prefix="sidecar-model-")
@@ -90,16 +118,16 @@ class Child:
                 raise _not_started(error, model) from error
             raise
         child = cls(model, process, folder, patience)
-        options = {
-            "path": model.path,
-            "window": model.window,
-            "threads": _threads(),
-            "idle_seconds": idle_seconds,
-            "parent": os.getpid(),
-            "folder": folder,
-        }
+        options = worker.LoadOptions(
+            path=model.path,
+            window=model.window,
+            threads=_threads(),
+            idle_seconds=idle_seconds,
+            parent=os.getpid(),
+            folder=folder,
+        )
         try:
-            await child._send({"load": options})
+            await child._send(worker.ParentLine(load=options))
         except BaseException:
             await child.kill()
             raise
@@ -111,7 +139,7 @@ class Child:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the process is known to be gone, of its own accord or not."""
+        """Return whether the process is known to have ended."""
         return self._process.returncode is not None
 
     async def ready(self) -> None:
@@ -123,36 +151,39 @@ class Child:
             if event.event == "ready":
                 self._ready = True
                 return
-            raise _failed(event, self.model)
+            raise _failure_of(event, self.model)
         raise ProviderFailed("timeout", f"The model {self.model.path} was not loaded in {LOAD_S:.0f} s")
 
-    async def ask(self, body: dict[str, Any], calls: dict[str, Any] | None) -> None:
-        """Ask for an answer, which `next` then gives to its end; who does not want the rest calls `stop`.
+    async def ask(self, body: Mapping[str, object], calls: JsonObject | None) -> None:
+        """Request an answer, which `next` then returns in pieces; a caller that does not need the rest calls `stop`.
 
-        Returns when the worker has taken it. One that hangs is found out here, before anybody waits for words.
+        Returns when the worker has accepted it. A hanging worker is detected here, before anybody waits for tokens.
         """
         self._asked += 1
         with anyio.move_on_after(TAKE_S):
-            await self._send({"ask": {"id": self._asked, "body": body, "calls": calls}})
+            await self._send(worker.ParentLine(ask=worker.WorkerQuestion(self._asked, body, calls)))
+            # Pieces of an answer that was stopped may still be in the pipe.
             while (await self._receive()).event != "taken":
                 pass
             return
-        raise self._hangs(TAKE_S)
+        raise self._hang_failure(TAKE_S)
 
-    async def next(self) -> Event:
-        """The next piece of the answer, or a sign that the worker is at it."""
+    async def next(self) -> WorkerEvent:
+        """Return the next piece of the answer, or a sign of progress."""
         with anyio.move_on_after(self._patience):
             return await self._receive()
-        raise self._hangs(self._patience)
+        raise self._hang_failure(self._patience)
 
     async def stop(self) -> None:
-        """End the answer under way. Does not wait for it: whoever cancels must not be held up."""
+        """Stop the current answer. Does not wait for its end: a cancelled caller must not be delayed."""
+        # Set before the first await: whoever asks next must wait for the end of this answer, even if sending
+        # was cancelled.
         self._stopping = True
         with anyio.CancelScope(shield=True), anyio.move_on_after(END_S):
-            await self._send({"stop": self._asked})
+            await self._send(worker.ParentLine(stop=self._asked))
 
     async def is_usable(self) -> bool:
-        """Whether it can be asked, after what was stopped has ended; if not, it must be killed."""
+        """Return whether it can be used, after the stopped answer has ended; if not, it must be killed."""
         if self.has_ended:
             return False
         if not self._stopping:
@@ -162,45 +193,46 @@ class Child:
                 while (await self._receive()).event not in ("end", "error"):
                     pass
                 self._stopping = False
-        except (ProviderFailed, Left):
+        except (ProviderFailed, WorkerExited):
             return False
         return not self._stopping
 
     async def kill(self) -> None:
-        """End the process and wait until it is gone."""
+        """Kill the process and wait until it has ended."""
         with anyio.CancelScope(shield=True):
             if not self.has_ended:
-                # Not terminate: the library catches SIGTERM and lives on.
+                # Not terminate: the library catches SIGTERM and keeps running.
                 with suppress(ProcessLookupError):
                     self._process.kill()
             with anyio.move_on_after(END_S):
                 await self._process.aclose()
             self._remove_folder()
 
-    async def _send(self, line: dict[str, Any]) -> None:
+    async def _send(self, line: worker.ParentLine) -> None:
         assert self._process.stdin is not None
-        # When the pipe is broken, the worker's last line, which is still to be read, says more than that.
+        # When the pipe is broken, the last line of the worker, which is still unread, is more informative.
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
             await self._process.stdin.send(msgspec.json.encode(line) + b"\n")
 
-    async def _receive(self) -> Event:
-        """Cancelled in the middle of a line, it keeps what it has for the next call."""
+    async def _receive(self) -> WorkerEvent:
+        """Receive a line. When it is cancelled, the partial line is kept for the next call."""
         assert self._process.stdout is not None
         searched = 0
+        # Nothing is taken from the buffer before the line is whole: a cancelled caller loses no bytes.
         while (end := self._buffer.find(b"\n", searched)) < 0:
             searched = len(self._buffer)
             try:
                 self._buffer += await self._process.stdout.receive()
             except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
-                raise await self._death() from None
+                raise await self._exit_failure() from None
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 1]
         event = self._decode(line)
         if event.event == "idle":
-            raise Left
+            raise WorkerExited
         return event
 
-    def _hangs(self, seconds: float) -> ProviderFailed:
+    def _hang_failure(self, seconds: float) -> ProviderFailed:
         return ProviderFailed(
             "timeout",
             f"The process that runs the model has given no sign of life for {seconds:.0f} s",
@@ -209,7 +241,7 @@ class Child:
             retryable=True,
         )
 
-    async def _death(self) -> ProviderFailed:
+    async def _exit_failure(self) -> ProviderFailed:
         code: int | None = None
         with anyio.move_on_after(END_S):
             code = await self._process.wait()
@@ -230,14 +262,14 @@ async def _open_worker() -> Process:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={name: os.environ[name] for name in INHERITED if name in os.environ},
-        # Ctrl-C in a terminal is for us to act on, not for the worker.
+        env={name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ},
+        # Ctrl-C in a terminal is handled by us, not by the worker.
         start_new_session=True,
     )
 
 
 def _threads() -> int:
-    """One core is left for the sidecar and the app."""
+    """One core is reserved for the sidecar and the app."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return max(1, cores - 1)
 
@@ -251,13 +283,13 @@ def _not_started(error: OSError, model: LocalModel) -> ProviderFailed:
     )
 
 
-def _failed(event: Event, model: LocalModel) -> ProviderFailed:
+def _failure_of(event: WorkerEvent, model: LocalModel) -> ProviderFailed:
     if event.kind == "no_library":
         return ProviderFailed(
             "model_unknown",
             f"Models on this machine need the package xllamacpp, which is not installed ({event.message})",
-            hint="Run `pip install 'sidecar[local]'`",
+            hint=f"Run `{install_command('local')}`",
             action="choose_model",
             params={"package": "xllamacpp"},
         )
-    return unloadable(model.path, event.message)
+    return unloadable_failure(model.path, event.message)

@@ -1,37 +1,36 @@
-"""Which models lie on this disk, and what must be known to run them. Runs none of them and fetches nothing.
+"""Which models are on this disk, and what is needed to run them. Runs and downloads none.
 
-A model is named by the file that was fetched (`smollm2`) or by the path of any GGUF.
+A model is named by the downloaded file (`smollm2`) or by the path of any GGUF.
 """
 
 from __future__ import annotations
 
 import os
-import stat
-from typing import Any
 
 import msgspec
 
 from ...model.failures import ProviderFailed
-from .gguf import CHUNK_BYTES, TEMPLATE, Damaged, read_header
+from ...system.safe_open import FileRefused, open_regular
+from .gguf import CHUNK_BYTES, TEMPLATE, DamagedFile, Header, read_header
 
 MAX_WINDOW = 16_384
-"""Memory for a window is taken at once, and reading one takes minutes on a processor: more is of no use here."""
+"""Memory for a window is allocated at once, and a CPU takes minutes to read one: more is of no use here."""
 
 KV_SHARE = 4
-"""At most a quarter of the machine's memory goes to a window."""
+"""At most a quarter of the machine's memory is used for a window."""
 
 DEFAULT_WINDOW = 2048
-"""For a file that does not say: the smallest that is usual."""
+"""For a file without this value: the smallest common one."""
 
 OUTPUT_SHARE = 4
-"""A quarter of the window for one answer: small models that have lost their way would fill all of it."""
+"""A quarter of the window for one answer: a small model that loops would fill all of it."""
 
 TITLES = {"smollm2": "SmolLM2 135M Instruct"}
-"""Models that `sidecar models fetch` can get."""
+"""Models that `sidecar models fetch` can download."""
 
 
 class LocalModel(msgspec.Struct, frozen=True):
-    """A model's file and what must be known to run it. `stamp` changes when the file does."""
+    """A model file and what is needed to run it. `stamp` changes when the file does."""
 
     name: str
     path: str
@@ -46,7 +45,7 @@ class LocalModel(msgspec.Struct, frozen=True):
 
     @property
     def is_current(self) -> bool:
-        """Whether the file is still the one that was read."""
+        """Return whether the file is still the one that was read."""
         try:
             found = os.stat(self.path)
         except OSError:
@@ -54,15 +53,15 @@ class LocalModel(msgspec.Struct, frozen=True):
         return (found.st_mtime_ns, found.st_size) == self.stamp
 
 
-def path_of(models_dir: str, name: str) -> str:
-    """Where the model `name` is, or would be."""
+def model_path(models_dir: str, name: str) -> str:
+    """Return the path of the model `name`, whether it exists or not."""
     if name and not name.endswith(".gguf") and not name.startswith("~") and not set(name) & set("/\\"):
         return os.path.join(models_dir, f"{name}.gguf")
     return os.path.abspath(os.path.expanduser(name))
 
 
-def fetched(models_dir: str) -> list[str]:
-    """The names of the models in the folder."""
+def downloaded_models(models_dir: str) -> list[str]:
+    """Return the names of the models in the folder."""
     try:
         files = os.listdir(models_dir)
     except OSError:
@@ -71,20 +70,20 @@ def fetched(models_dir: str) -> list[str]:
 
 
 def read_model(models_dir: str, name: str) -> LocalModel:
-    """The model's facts from its header; ProviderFailed says why there are none."""
-    path = path_of(models_dir, name)
+    """Return the model's facts from its header; raise ProviderFailed when it cannot be read."""
+    path = model_path(models_dir, name)
     try:
-        with open(path, "rb", buffering=CHUNK_BYTES, opener=_open_at_once) as file:
+        with open(open_regular(path), "rb", buffering=CHUNK_BYTES) as file:
             found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                raise Damaged("it is not a file")
             header = read_header(file)
     except FileNotFoundError:
-        raise _missing(name, path) from None
+        raise _missing_failure(name, path) from None
     except OSError as error:
-        raise _unusable(path, error.strerror or str(error)) from error
-    except (Damaged, ValueError) as error:
-        raise _unusable(path, f"it is not a GGUF model, or damaged ({error})") from error
+        raise _unusable_failure(path, error.strerror or str(error)) from error
+    except FileRefused as refusal:
+        raise _unusable_failure(path, str(refusal)) from refusal
+    except (DamagedFile, ValueError) as error:
+        raise _unusable_failure(path, f"it is not a GGUF model, or damaged ({error})") from error
     return LocalModel(
         name=name,
         path=path,
@@ -95,12 +94,12 @@ def read_model(models_dir: str, name: str) -> LocalModel:
     )
 
 
-def unloadable(path: str, why: str) -> ProviderFailed:
-    return _unusable(path, f"llama.cpp says: {why[:300]}")
+def unloadable_failure(path: str, why: str) -> ProviderFailed:
+    return _unusable_failure(path, f"llama.cpp says: {why[:300]}")
 
 
-def _window(header: dict[str, Any]) -> int:
-    """What the model was trained for, as far as it is of use and the memory allows."""
+def _window(header: Header) -> int:
+    """Return the window that the model was trained for, limited by its use and the memory."""
     trained = _number(header, "context_length") or DEFAULT_WINDOW
     heads = _number(header, "attention.head_count") or 1
     key = _number(header, "attention.key_length") or (_number(header, "embedding_length") or 0) // heads
@@ -110,7 +109,7 @@ def _window(header: dict[str, Any]) -> int:
     return max(min(trained, MAX_WINDOW, affordable), 512)
 
 
-def _number(header: dict[str, Any], key: str) -> int | None:
+def _number(header: Header, key: str) -> int | None:
     value = header.get(f"{header.get('general.architecture')}.{key}")
     return value if isinstance(value, int) else None
 
@@ -122,16 +121,11 @@ def _memory() -> int:
         return 8 << 30
 
 
-def _title(header: dict[str, Any], path: str) -> str:
+def _title(header: Header, path: str) -> str:
     return str(header.get("general.name") or os.path.basename(path))[:80]
 
 
-def _open_at_once(path: str, flags: int) -> int:
-    """A FIFO without a writer must not hold us."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
-def _missing(name: str, path: str) -> ProviderFailed:
+def _missing_failure(name: str, path: str) -> ProviderFailed:
     known = name in TITLES
     return ProviderFailed(
         "model_unknown",
@@ -144,7 +138,7 @@ def _missing(name: str, path: str) -> ProviderFailed:
     )
 
 
-def _unusable(path: str, why: str) -> ProviderFailed:
+def _unusable_failure(path: str, why: str) -> ProviderFailed:
     return ProviderFailed(
         "model_unknown",
         f"The model {path} cannot be used: {why}",

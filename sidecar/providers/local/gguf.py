@@ -1,6 +1,6 @@
-"""What a GGUF file says of itself at its beginning. Reads a bounded part of it, whatever it claims to hold.
+"""The header of a GGUF file. Reads a bounded part of it, whatever the file claims.
 
-It is read, not mapped: a mapped file that somebody truncates meanwhile ends the process.
+It is read, not memory-mapped: truncating a mapped file ends the process with SIGBUS.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import Any, BinaryIO
 TEMPLATE = "tokenizer.chat_template"
 
 MAX_HEADER_BYTES = 64 * 1024 * 1024
-"""Four times the largest known, which is Gemma 3's with its 262,000 words and 514,000 merges."""
+"""Four times the largest known one, which is Gemma 3's with its 262,000 tokens and 514,000 merges."""
 
 MAX_ENTRIES = 10_000
 """A real header has some dozens."""
 
 MAX_TEXT_BYTES = 1024 * 1024
-"""Longer texts are passed over: a template has some thousand bytes, a tokenizer as JSON has millions."""
+"""Longer texts are skipped: a template has some thousand bytes, a tokenizer as JSON has millions."""
 
 MAX_KEY_BYTES = 65_535
-"""GGUF's own bound."""
+"""The limit of GGUF itself."""
 
 MAX_MEMBERS = 1_000_000
-"""Texts in lists that are passed over one by one, which takes a third of a second for so many."""
+"""Texts in lists that are skipped one by one, which takes a third of a second for so many."""
 
-MANY = 1024
+MANY_ENTRIES = 1024
 """A list of more texts than this is the vocabulary."""
 
 CHUNK_BYTES = 256 * 1024
@@ -51,15 +51,20 @@ _STRING, _ARRAY = 8, 9
 _U32, _U64 = _SCALARS[4], _SCALARS[10]
 
 
-class Damaged(Exception):
-    """The file is no GGUF, or not a whole one, or one that nobody would make."""
+HeaderValue = str | int | float | bool | None
+Header = dict[str, HeaderValue]
+"""The key-value pairs of a file."""
 
 
-def read_header(file: BinaryIO) -> dict[str, Any]:
-    """GGUF's key-value pairs; of a list of numbers only the first, of a list of texts nothing.
+class DamagedFile(Exception):
+    """The file is not a GGUF, is incomplete, or has implausible values."""
 
-    All that is of use stands before the vocabulary, except the chat's template. So reading ends there, and the
-    template is searched for by its key: going through a million words takes a hundred times as long.
+
+def read_header(file: BinaryIO) -> Header:
+    """Return GGUF's key-value pairs; of a list of numbers only the first, of a list of texts nothing.
+
+    Everything useful precedes the vocabulary, except the chat template. So reading ends there, and the template is
+    searched by its key: parsing a million tokens takes a hundred times as long.
     """
     return _Header(file).read()
 
@@ -71,44 +76,45 @@ class _Header:
         self._end = min(os.fstat(file.fileno()).st_size, MAX_HEADER_BYTES)
         self._members = 0
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> Header:
         if self._take(4) != b"GGUF":
-            raise Damaged("it does not begin with GGUF")
+            raise DamagedFile("it does not begin with GGUF")
         version, _tensors, entries = self._scalar(_U32), self._scalar(_U64), self._scalar(_U64)
         if version not in (2, 3) or entries > MAX_ENTRIES:
-            raise Damaged(f"version {version} with {entries} entries")
-        found: dict[str, Any] = {}
+            raise DamagedFile(f"version {version} with {entries} entries")
+        found: Header = {}
         for _ in range(entries):
             key, kind = self._key(), self._scalar(_U32)
             if kind != _ARRAY:
                 found[key] = self._value(kind)
                 continue
             kind, length = self._scalar(_U32), self._scalar(_U64)
-            if kind == _STRING and length > MANY and _has_shape(found):
+            if kind == _STRING and length > MANY_ENTRIES and _has_shape(found):
                 return found if TEMPLATE in found else found | {TEMPLATE: self._search(TEMPLATE)}
             found[key] = self._first(kind, length)
         return found
 
-    def _value(self, kind: int) -> Any:
+    def _value(self, kind: int) -> HeaderValue:
         if kind == _STRING:
             return self._text()
         if kind not in _SCALARS:
-            raise Damaged(f"unknown type {kind}")
-        return self._scalar(_SCALARS[kind])
+            raise DamagedFile(f"unknown type {kind}")
+        value: HeaderValue = self._scalar(_SCALARS[kind])
+        return value
 
-    def _first(self, kind: int, length: int) -> Any:
+    def _first(self, kind: int, length: int) -> HeaderValue:
         if kind in _SCALARS and length:
-            first = self._scalar(_SCALARS[kind])
+            first: HeaderValue = self._scalar(_SCALARS[kind])
             self._skip(_SCALARS[kind].size * (length - 1))
             return first
         self._members += length
         if length and (kind != _STRING or self._members > MAX_MEMBERS):
-            raise Damaged(f"a list of type {kind} with {length} members")
+            raise DamagedFile(f"a list of type {kind} with {length} members")
         self._skip_texts(length)
         return None
 
     def _skip_texts(self, count: int) -> None:
-        """Half of the time that a read for each would take."""
+        """Skip texts in half of the time that one read per text would take."""
         chunk, at, unpack = b"", 0, _U64.unpack_from
         for _ in range(count):
             if at + 8 > len(chunk):
@@ -118,7 +124,7 @@ class _Header:
         self._skip(at - len(chunk))
 
     def _search(self, key: str) -> str:
-        """The text under `key`, wherever it stands from here on, or nothing."""
+        """Return the text under `key`, anywhere after this position, or nothing."""
         mark = _U64.pack(len(key)) + key.encode()
         seen = b""
         while self._at < self._end:
@@ -132,7 +138,7 @@ class _Header:
     def _key(self) -> str:
         length = self._scalar(_U64)
         if length > MAX_KEY_BYTES:
-            raise Damaged(f"a key of {length} bytes")
+            raise DamagedFile(f"a key of {length} bytes")
         return self._take(length).decode(errors="replace")
 
     def _text(self) -> str:
@@ -153,17 +159,17 @@ class _Header:
         return data
 
     def _skip(self, length: int) -> None:
-        """Also backwards."""
+        """Skip bytes; also backwards."""
         self._at += length
         if self._at > self._end:
             raise self._too_short()
         self._file.seek(length, os.SEEK_CUR)
 
-    def _too_short(self) -> Damaged:
+    def _too_short(self) -> DamagedFile:
         if self._end == MAX_HEADER_BYTES:
-            return Damaged(f"its header is longer than {MAX_HEADER_BYTES} bytes")
-        return Damaged("it ends in the middle of its header")
+            return DamagedFile(f"its header is longer than {MAX_HEADER_BYTES} bytes")
+        return DamagedFile("it ends in the middle of its header")
 
 
-def _has_shape(found: dict[str, Any]) -> bool:
+def _has_shape(found: Header) -> bool:
     return f"{found.get('general.architecture')}.context_length" in found

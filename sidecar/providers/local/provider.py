@@ -1,13 +1,13 @@
-"""`local:` answers with a model on this machine: `local:smollm2` that was fetched, or `local:/path/to/any.gguf`.
+"""`local:` answers with a model on this machine: a downloaded `local:smollm2`, or `local:/path/to/any.gguf`.
 
-It owns at most one worker process, which has one model loaded: memory is what runs out first. Requests take turns in
-the order in which they came; a request for another model ends the worker and starts one with that model.
+It owns at most one worker process with one loaded model, because memory is the scarcest resource. Requests run in the
+order of arrival; a request for another model ends the worker and starts one with that model.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from importlib.util import find_spec
 
 import anyio
 import anyio.to_thread
@@ -17,23 +17,23 @@ from msgspec.structs import replace
 from ...model.failures import ProviderFailed
 from ..base import Completion, Emit, ModelEntry, ModelRequest, StopReason, TokenUsage
 from . import files
-from .child import Child, Event, Left
+from .child import Child, WorkerEvent, WorkerExited, WorkerUsage
+from .downloads import ModelFile, ModelFiles, UnusableFile
 from .files import LocalModel
-from .prompt import Answer, Spelled, spell
-from .shelf import Found, Shelf, Unusable
+from .prompt import WITHOUT_TOOLS, ParsedAnswer, WorkerRequest, worker_request
 from .worker import MAX_LINE_BYTES
 
 MAX_WAITING = 32
 """More chats than a person has open; each waits for the answers before it, and the last would wait for minutes."""
 
 MAX_BODY_BYTES = MAX_LINE_BYTES - 1024
-"""What the worker reads as one line, with room for the envelope."""
+"""What the worker reads as one line, with space for the envelope."""
 
 
 class LocalProvider:
-    """`aclose` ends the worker; without it the worker ends with us, or when it had nothing to do for a while.
+    """`aclose` ends the worker; without it the worker ends with us, or after being idle for a while.
 
-    `patience` is how long a worker may give no sign of life, in seconds: it gives one for every few tokens that it
+    `patience` is how long a worker may be without progress, in seconds: it reports progress every few tokens that it
     reads or writes, however slow the machine is.
     """
 
@@ -41,7 +41,7 @@ class LocalProvider:
     retries = 1
 
     def __init__(self, models_dir: str, idle_seconds: float = 300, patience: float = 300) -> None:
-        self._shelf = Shelf(models_dir)
+        self._files = ModelFiles(models_dir)
         self._idle_seconds = idle_seconds
         self._patience = patience
         self._turns = anyio.Lock()
@@ -65,29 +65,29 @@ class LocalProvider:
             self._waiting -= 1
 
     async def warm(self, model: str) -> None:
-        """Load `model`, so that the first prompt need not wait. What goes wrong is told to the prompt."""
+        """Load `model`, so that the first prompt need not wait. Errors are reported to the prompt."""
         try:
-            # Not in turn: the window of a model is wanted while another answers.
-            facts = await self._shelf.read(model)
+            # Without the lock: the window of a model is needed while another answers.
+            facts = await self._files.read(model)
             async with self._turns:
-                await self._loaded(facts)
-        except (ProviderFailed, Left):
+                await self._load(facts)
+        except (ProviderFailed, WorkerExited):
             return
 
     async def models(self) -> list[ModelEntry]:
-        found = await self._shelf.refresh()
-        installed = await anyio.to_thread.run_sync(_library_is_there)
+        found = await self._files.refresh()
+        installed = await anyio.to_thread.run_sync(_is_library_installed)
         return [_entry(name, each, installed) for name, each in found.items()]
 
-    def known(self, model: str) -> ModelEntry:
-        """What was read of the file before; `models`, `warm` and `stream` read it."""
-        return _entry(model, self._shelf.told(model))
+    def model_entry(self, model: str) -> ModelEntry:
+        """Return what was read of the file before; `models`, `warm` and `stream` read it."""
+        return _entry(model, self._files.cached_file(model))
 
-    def listed(self, reason: str) -> list[ModelEntry]:
-        return [self.known(name) for name in self._shelf.listed]
+    def offline_entries(self, reason: str) -> list[ModelEntry]:
+        return [self.model_entry(name) for name in self._files.listed]
 
     async def aclose(self) -> None:
-        """End the worker now, and start none any more: whoever asks or waits is refused."""
+        """End the worker now, and start none any more: running and waiting requests are refused."""
         self._is_closed = True
         await self._end_child()
 
@@ -97,18 +97,19 @@ class LocalProvider:
             await child.kill()
 
     async def _answer(self, request: ModelRequest, emit: Emit) -> Completion:
-        model = await self._shelf.read(request.model)
-        spelled = spell(request, model)
+        model = await self._files.read(request.model)
+        spelled = worker_request(request, model)
         if len(msgspec.json.encode(spelled)) > MAX_BODY_BYTES:
             raise _too_long(None, model)
         for _ in range(2):
-            # A worker goes for want of work, perhaps at the very moment that there is some; then nothing is emitted.
-            with suppress(Left):
-                return await self._asked(await self._loaded(model), spelled, request, emit)
+            # An idle worker may exit at the very moment of a new request; then nothing was emitted, and a retry is
+            # safe.
+            with suppress(WorkerExited):
+                return await self._run_request(await self._load(model), spelled, request, emit)
         raise ProviderFailed("stream_cut", "The process that runs the model left too early", retryable=True)
 
-    async def _loaded(self, model: LocalModel) -> Child:
-        """The worker with this model; when cancelled, it goes on loading for whoever comes next."""
+    async def _load(self, model: LocalModel) -> Child:
+        """Return the worker with this model; when cancelled, loading continues for the next request."""
         child = self._child
         if child is not None and (child.model != model or not await child.is_usable()):
             await self._end_child()
@@ -120,14 +121,16 @@ class LocalProvider:
             raise ProviderFailed("stream_cut", "The models on this machine have been closed")
         try:
             await child.ready()
-        except (ProviderFailed, Left):
+        except (ProviderFailed, WorkerExited):
             await self._end_child()
             raise
         return child
 
-    async def _asked(self, child: Child, spelled: Spelled, request: ModelRequest, emit: Emit) -> Completion:
-        """One question and its whole answer. However this ends, the worker falls silent or is gone."""
-        answer = Answer(request, in_text=spelled.calls is not None)
+    async def _run_request(
+        self, child: Child, spelled: WorkerRequest, request: ModelRequest, emit: Emit
+    ) -> Completion:
+        """Run one request to its end. However this ends, the worker is silent or killed."""
+        answer = ParsedAnswer(request, in_text=spelled.calls is not None)
         ended = False
         try:
             await child.ask(spelled.body, spelled.calls)
@@ -136,7 +139,7 @@ class LocalProvider:
                 ended = event.event in ("end", "error")
                 for chunk in answer.close() if ended else answer.take(event):
                     await emit(chunk)
-        except (ProviderFailed, Left):
+        except (ProviderFailed, WorkerExited):
             await self._end_child()
             raise
         finally:
@@ -145,7 +148,7 @@ class LocalProvider:
         return _completion(event, answer, child.model)
 
 
-def _completion(event: Event, answer: Answer, model: LocalModel) -> Completion:
+def _completion(event: WorkerEvent, answer: ParsedAnswer, model: LocalModel) -> Completion:
     if event.event == "error":
         if event.kind == "exceed_context_size_error":
             raise _too_long(event.tokens, model)
@@ -156,9 +159,11 @@ def _completion(event: Event, answer: Answer, model: LocalModel) -> Completion:
     return Completion("tool_calls" if answer.called else stop, _usage(event.usage))
 
 
-def _usage(told: dict[str, Any]) -> TokenUsage:
-    details = told.get("prompt_tokens_details") or {}
-    return TokenUsage(told.get("prompt_tokens"), told.get("completion_tokens"), details.get("cached_tokens"))
+def _usage(counted: WorkerUsage) -> TokenUsage:
+    details = counted.prompt_tokens_details
+    return TokenUsage(
+        counted.prompt_tokens, counted.completion_tokens, details.cached_tokens if details else None
+    )
 
 
 def _too_long(tokens: int | None, model: LocalModel) -> ProviderFailed:
@@ -171,16 +176,15 @@ def _too_long(tokens: int | None, model: LocalModel) -> ProviderFailed:
     )
 
 
-def _entry(model: str, found: Found | None, installed: bool = True) -> ModelEntry:
+def _entry(model: str, found: ModelFile | None, installed: bool = True) -> ModelEntry:
     title = files.TITLES.get(model) or model.rpartition("/")[2] or "Local model"
     entry = ModelEntry(id=f"local:{model}", name=title, provider="local")
     if isinstance(found, LocalModel):
         entry = replace(entry, name=found.title, window=found.window, max_output=found.max_output)
-    reason = found.reason if isinstance(found, Unusable) else None if installed else "model_unknown"
+        entry = replace(entry, takes_tools=found.name not in WITHOUT_TOOLS)
+    reason = found.reason if isinstance(found, UnusableFile) else None if installed else "model_unknown"
     return replace(entry, available=reason is None, reason=reason)
 
 
-def _library_is_there() -> bool:
-    from importlib.util import find_spec
-
+def _is_library_installed() -> bool:
     return find_spec("xllamacpp") is not None

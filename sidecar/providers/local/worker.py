@@ -1,9 +1,9 @@
-"""The process that runs a model, so that neither its work nor its crash is ours. Knows llama.cpp and lines of JSON.
+"""The process that runs a model, which isolates its CPU use and its crashes. Knows llama.cpp and lines of JSON.
 
-It is run as a file of its own and imports nothing of the house. Lines in: first `load`, then `ask` and `stop`. Lines
-out: `ready` or `failed`, then for each ask `taken`, any number of `delta` and `alive`, and one `end` or `error`;
-`idle` before it leaves of its own accord. After a stop it is silent within a second, or gone. It ends when its stdin
-does, and on Linux in any case when its parent does.
+It is run as a script and imports nothing of the program. Lines in: first `load`, then `ask` and `stop`. Lines out:
+`ready` or `failed`, then for each ask `taken`, any number of `delta` and `alive`, and one `end` or `error`; `idle`
+before it exits by itself. After a stop it is silent within a second, or exits. It exits when its stdin ends, and on
+Linux in any case when its parent does.
 """
 
 from __future__ import annotations
@@ -14,60 +14,84 @@ import os
 import queue
 import secrets
 import shutil
+import signal
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import msgspec
 
+if sys.platform == "linux":
+    import ctypes
+
 MAX_LINE_BYTES = 16 * 1024 * 1024
-"""More text than any window takes; the other end refuses longer requests before it sends them."""
+"""More text than any window holds; the parent refuses longer requests before it sends them."""
 
 MAX_ASKS = 4
-"""The other end has one ask under way at a time; more than a few waiting is a fault of ours."""
+"""The parent has one ask in flight at a time; more than a few waiting ones are a bug."""
 
 BATCH = 32
-"""Tokens of a prompt read at a time. A stop is heeded between two batches: on one busy core the small model takes
-0.4 s for 32. Larger batches gain a tenth in speed and are deaf for longer than a stop may take."""
+"""Prompt tokens per batch. A stop takes effect between two batches: on one busy core the small model takes 0.4 s for
+32. Larger batches are a tenth faster and delay a stop for longer than it may take.
+"""
 
 CACHE_MIB = 256
-"""What prompts of other chats may take while this one is answered, so that going back to one need not read it anew."""
+"""Memory for cached prompts of other chats, so that switching back to one need not process it again."""
 
 STOP_S = 1.0
-"""How long an answer may go on after a stop; between two tokens it takes milliseconds. Then the process ends."""
+"""How long an answer may continue after a stop; between two tokens it takes milliseconds. Then the process exits."""
 
 MAX_SOCKET_PATH = 100
-"""The operating systems' bound is 104 to 108 bytes."""
+"""The limit of operating systems is 104 to 108 bytes."""
 
 
-class Ask(msgspec.Struct, frozen=True):
-    """A request in the words of OpenAI's chat API; `calls` is a JSON Schema that a tool call must fit."""
+Json = dict[str, Any]
+"""A JSON object in the format of another program."""
+
+
+class LoadOptions(msgspec.Struct, frozen=True):
+    """Which model to load and how; `folder` is private to this process, and `parent` the process that it ends with."""
+
+    path: str
+    window: int
+    threads: int
+    idle_seconds: float
+    parent: int
+    folder: str
+
+
+class WorkerQuestion(msgspec.Struct, frozen=True):
+    """A request in the format of OpenAI's chat API; `calls` is a JSON Schema that a tool call must match."""
 
     id: int
-    body: dict[str, Any]
-    calls: dict[str, Any] | None = None
+    body: Mapping[str, object]
+    calls: Json | None = None
 
 
-class Line(msgspec.Struct, frozen=True):
-    """What the parent says; exactly one member is there."""
+class ParentLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A message of the parent; exactly one field is set."""
 
-    load: dict[str, Any] | None = None
-    ask: Ask | None = None
+    load: LoadOptions | None = None
+    ask: WorkerQuestion | None = None
     stop: int | None = None
 
 
-class Inbox:
-    """Reads the parent's lines on a thread of its own: a stop must be heard while the model speaks."""
+class ParentReader:
+    """Reads the parent's lines on a thread: a stop must be read while the model generates."""
 
     def __init__(self) -> None:
-        self.asks: queue.Queue[Ask] = queue.Queue(MAX_ASKS)
+        self.asks: queue.Queue[WorkerQuestion] = queue.Queue(MAX_ASKS)
         self.stopped = 0
         self.ended = 0
-        self._decode = msgspec.json.Decoder(Line).decode
+        self._decode = msgspec.json.Decoder(ParentLine).decode
 
-    def first(self) -> dict[str, Any]:
-        return self._decode(self._line()).load or {}
+    def first(self) -> LoadOptions:
+        options = self._decode(self._line()).load
+        if options is None:
+            raise ValueError("the first line must be `load`")
+        return options
 
     def follow(self) -> None:
         threading.Thread(target=self._follow, daemon=True).start()
@@ -78,34 +102,36 @@ class Inbox:
                 line = self._decode(self._line())
                 if line.stop is not None:
                     self.stopped = line.stop
-                    insist = threading.Timer(STOP_S, self._insist, [line.stop])
+                    # The library may hang inside one batch, where it never asks whether to stop.
+                    insist = threading.Timer(STOP_S, self._exit_unless_stopped, [line.stop])
                     insist.daemon = True
                     insist.start()
                 if line.ask is not None:
                     self.asks.put(line.ask)
         finally:
-            # Without this thread the end of stdin would not be heard.
+            # Without this thread the end of stdin would not be noticed.
             os._exit(1)
 
-    def _insist(self, id: int) -> None:
+    def _exit_unless_stopped(self, id: int) -> None:
         if self.ended < id:
             os._exit(1)
 
     def _line(self) -> bytes:
         line = sys.stdin.buffer.readline(MAX_LINE_BYTES + 1)
+        # The end of stdin, or a line that the parent would never send: nobody to answer either way.
         if not line.endswith(b"\n"):
             os._exit(0)
         return line
 
 
-class Outbox:
-    """Writes lines to what was stdout. From then on stdout is stderr, so that no library can write between them."""
+class EventWriter:
+    """Writes lines to the original stdout. From then on stdout is stderr, so that no library can write between them."""
 
     def __init__(self) -> None:
         self._fd = os.dup(1)
         os.dup2(2, 1)
 
-    def say(self, event: str, **members: Any) -> None:
+    def write_event(self, event: str, **members: Any) -> None:
         data = msgspec.json.encode({"event": event, **members}) + b"\n"
         try:
             while data:
@@ -114,83 +140,86 @@ class Outbox:
             os._exit(0)
 
 
-class Failure(Exception):
+class WorkerFailure(Exception):
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
         self.kind = kind
 
 
 def main() -> NoReturn:
-    inbox, outbox = Inbox(), Outbox()
+    inbox, outbox = ParentReader(), EventWriter()
     options = inbox.first()
-    _die_with_parent(options["parent"])
+    _die_with_parent(options.parent)
+    # Before the model is loaded, which takes minutes on a slow disk: the end of the parent must be
+    # noticed.
     inbox.follow()
     try:
         server = _load(options)
-    except Failure as failure:
-        outbox.say("failed", kind=failure.kind, message=str(failure))
+    except WorkerFailure as failure:
+        outbox.write_event("failed", kind=failure.kind, message=str(failure))
         os._exit(1)
-    outbox.say("ready")
+    outbox.write_event("ready")
     try:
         while True:
-            _answer(server, inbox.asks.get(timeout=options["idle_seconds"]), inbox, outbox)
+            _answer(server, inbox.asks.get(timeout=options.idle_seconds), inbox, outbox)
     except queue.Empty:
-        outbox.say("idle")
+        outbox.write_event("idle")
     finally:
-        # Not sys.exit: the library's threads would have to be waited for.
+        # Not sys.exit: it would wait for the threads of the library.
         os._exit(0)
 
 
 def _die_with_parent(parent: int) -> None:
-    """The end of stdin is not heard while the library loads a model, for it keeps the interpreter's lock."""
+    """The end of stdin is not noticed while the library loads a model, because it holds the GIL."""
     if sys.platform != "linux":
         return
-    import ctypes
-    import signal
-
     set_parent_death_signal = 1
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+    # It may have ended before `prctl`: then no signal will come.
     if os.getppid() != parent:
         os._exit(0)
 
 
-def _load(options: dict[str, Any]) -> Any:
+def _load(options: LoadOptions) -> Any:
     try:
         library = importlib.import_module("xllamacpp")
     except ImportError as error:
-        raise Failure("no_library", str(error)) from error
+        raise WorkerFailure("no_library", str(error)) from error
     with tempfile.TemporaryFile() as log:
+        # The library prints its reason to stderr; the exception does not have it.
         os.dup2(log.fileno(), 2)
         os.dup2(2, 1)
         try:
             return library.Server(_params(library, options))
         except (RuntimeError, ValueError, OSError, MemoryError) as error:
-            raise Failure("load", _reason(log) or str(error)) from error
+            raise WorkerFailure("load", _reason(log) or str(error)) from error
         finally:
-            shutil.rmtree(options["folder"], ignore_errors=True)
+            shutil.rmtree(options.folder, ignore_errors=True)
             silent = os.open(os.devnull, os.O_WRONLY)
             os.dup2(silent, 2)
             os.dup2(silent, 1)
 
 
-def _params(library: Any, options: dict[str, Any]) -> Any:
+def _params(library: Any, options: LoadOptions) -> Any:
     params = library.CommonParams()
-    params.model.path = options["path"]
-    params.n_ctx = options["window"]
+    params.model.path = options.path
+    params.n_ctx = options.window
     params.n_parallel = 1
     params.n_batch = params.n_ubatch = BATCH
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options["threads"]
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
     params.cache_ram_mib = CACHE_MIB
     params.warmup = False
     params.fit_params = False
     params.verbosity = 1
-    _close_door(params, options["folder"])
+    _disable_http(params, options.folder)
     return params
 
 
-def _close_door(params: Any, folder: str) -> None:
-    """The library insists on serving HTTP too. Nobody knows the key, and the socket's folder goes once it listens."""
+def _disable_http(params: Any, folder: str) -> None:
+    """The library always serves HTTP too. Nobody knows the key, and the folder of the socket is deleted once it
+    listens.
+    """
     params.api_keys = [secrets.token_hex(32)]
     params.ui = params.endpoint_slots = params.endpoint_props = params.endpoint_metrics = False
     params.cors_origins = "null"
@@ -201,7 +230,7 @@ def _close_door(params: Any, folder: str) -> None:
 
 
 def _reason(log: Any) -> str:
-    """The library's own words for why a model cannot be loaded."""
+    """Return the library's own message why a model cannot be loaded."""
     log.seek(0)
     lines = log.read(64 * 1024).decode(errors="replace").splitlines()
     for mark in ("error loading model: ", " E "):
@@ -211,11 +240,11 @@ def _reason(log: Any) -> str:
     return ""
 
 
-def _answer(server: Any, ask: Ask, inbox: Inbox, outbox: Outbox) -> None:
-    end: dict[str, Any] = {}
+def _answer(server: Any, ask: WorkerQuestion, inbox: ParentReader, outbox: EventWriter) -> None:
+    end: Json = {}
 
     def take(data: bytes) -> bool:
-        """True stops the model. An exception would be lost in the library, so none must leave here."""
+        """Return True to stop the model. The library would swallow an exception, so none may escape."""
         chunk = msgspec.json.decode(data)
         if "choices" not in chunk:
             end["error"] = chunk.get("error") or chunk
@@ -223,34 +252,37 @@ def _answer(server: Any, ask: Ask, inbox: Inbox, outbox: Outbox) -> None:
         if usage := chunk.get("usage"):
             end["usage"] = usage
         for choice in chunk["choices"]:
-            _say(ask.id, choice.get("delta") or {}, outbox)
+            _write_delta(ask.id, choice.get("delta") or {}, outbox)
             end["finish"] = choice.get("finish_reason") or end.get("finish")
         return inbox.stopped >= ask.id
 
-    outbox.say("taken", id=ask.id)
+    outbox.write_event("taken", id=ask.id)
+    # The stop may have come before its question was taken from the queue.
     if inbox.stopped < ask.id:
-        body = ask.body | ({"grammar": grammar} if (grammar := _grammar(ask.calls)) else {})
+        body = {**ask.body, **({"grammar": grammar} if (grammar := _grammar(ask.calls)) else {})}
         server.handle_chat_completions(msgspec.json.encode(body), take)
+    # Before the last event is written, so that a pending timer does not end the process after a stop that
+    # worked.
     inbox.ended = ask.id
     if "error" in end:
         error = end["error"] if isinstance(end["error"], dict) else {"message": str(end["error"])}
         kind, message, tokens = (error.get(key) for key in ("type", "message", "n_prompt_tokens"))
-        outbox.say("error", id=ask.id, kind=str(kind), message=str(message), tokens=tokens)
+        outbox.write_event("error", id=ask.id, kind=str(kind), message=str(message), tokens=tokens)
     else:
-        outbox.say("end", id=ask.id, finish=end.get("finish"), usage=end.get("usage") or {})
+        outbox.write_event("end", id=ask.id, finish=end.get("finish"), usage=end.get("usage") or {})
 
 
-def _say(id: int, delta: dict[str, Any], outbox: Outbox) -> None:
-    """A piece of the answer; or, while the prompt is read, that another batch of it was."""
+def _write_delta(id: int, delta: Json, outbox: EventWriter) -> None:
+    """Write a piece of the answer or, while the prompt is processed, the progress."""
     text, thought, calls = delta.get("content"), delta.get("reasoning_content"), delta.get("tool_calls")
     if text or thought or calls:
-        outbox.say("delta", id=id, text=text or "", thought=thought or "", calls=calls or [])
+        outbox.write_event("delta", id=id, text=text or "", thought=thought or "", calls=calls or [])
     else:
-        outbox.say("alive", id=id)
+        outbox.write_event("alive", id=id)
 
 
-def _grammar(calls: dict[str, Any] | None) -> str | None:
-    """Free text, or a call that fits the schema: what begins with a brace must become a call."""
+def _grammar(calls: Json | None) -> str | None:
+    """Return a grammar for text, or a call that matches the schema: what begins with a brace must become a call."""
     if calls is None:
         return None
     library = importlib.import_module("xllamacpp")

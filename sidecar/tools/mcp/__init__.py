@@ -1,4 +1,4 @@
-"""MCP servers mounted as tools. `Servers` is the door; nothing here imports the SDK before a server is wanted."""
+"""MCP servers mounted as tools. `Servers` is the entry point; the SDK is not imported until a server is needed."""
 
 from .config import ServerConfig, parse_servers
 from .servers import Servers

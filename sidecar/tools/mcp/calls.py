@@ -1,55 +1,60 @@
-"""The calls of one connection while it lasts. Each runs in the server's task group, and its caller only follows it."""
+"""The calls of one connection. Each runs in the task group of the server, and its caller only waits for it."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio.abc import TaskGroup
 
+from ...model import JsonObject
+from ...system.lazy import lazy_module
 from ..base import Outcome
-from .offers import well_formed
-from .session import Lost, ask
+from .offers import clean_text
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientSession
 
+    from . import session as sdk
+else:
+    sdk = lazy_module("sidecar.tools.mcp.session")
+
 logger = logging.getLogger(__name__)
 
 MAX_CALLS = 64
-"""In flight at one server; those that were cancelled and are being withdrawn count."""
+"""Calls in flight at one server, including cancelled ones whose cancellation is being sent."""
 
 MAX_PROGRESS = 16
-"""Lines of progress that wait for the user's screen; more are dropped."""
+"""Lines of progress that are buffered for the client; more are dropped."""
 
 MAX_LINE = 500
-"""Of one line of progress."""
+"""Characters of one line of progress."""
 
 Show = Callable[[str], Awaitable[None]]
 
 
 class Call:
-    """One call; `outcome` stays None when the connection was lost or nobody waits any more."""
+    """One call; `outcome` stays None when the connection was lost or the caller was cancelled."""
 
-    def __init__(self, name: str, arguments: dict[str, Any]) -> None:
+    def __init__(self, name: str, arguments: JsonObject) -> None:
         self.name = name
         self.arguments = arguments
         self.outcome: Outcome | None = None
         self.scope = anyio.CancelScope()
         self.said, self.lines = anyio.create_memory_object_stream[str](MAX_PROGRESS)
 
-    async def note(self, progress: float, total: float | None, message: str | None) -> None:
-        """Something of its progress; the server decides how often, so nothing waits here."""
+    async def add_progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Add a progress message; the server decides how often, so this never waits."""
         line = message or (f"{progress:g} of {total:g}" if total else f"{progress:g}")
         with suppress(anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            self.said.send_nowait(f"{well_formed(line)[:MAX_LINE]}\n")
+            self.said.send_nowait(f"{clean_text(line)[:MAX_LINE]}\n")
 
 
 class Calls:
-    """`over` is set when the connection has ended, `why` then says what happened to it."""
+    """`over` is set when the connection has ended; `why` then holds the reason."""
 
     def __init__(self) -> None:
         self.over = anyio.Event()
@@ -70,10 +75,12 @@ class Calls:
         self.over.set()
 
     async def follow(self, call: Call, show: Show) -> None:
-        """Start the call and show its progress until it is over; who is cancelled withdraws it and leaves at once."""
+        """Start the call and show its progress until it ends; a cancelled caller returns at once, and the call is
+        cancelled.
+        """
         assert self._tasks is not None
         self.count += 1
-        self._tasks.start_soon(self._carry_out, call)
+        self._tasks.start_soon(self._call_tool, call)
         try:
             with call.lines:
                 async for line in call.lines:
@@ -81,15 +88,17 @@ class Calls:
         finally:
             call.scope.cancel()
 
-    async def _carry_out(self, call: Call) -> None:
+    async def _call_tool(self, call: Call) -> None:
         assert self._session is not None
         try:
             with call.said, call.scope:
-                call.outcome = await ask(self._session, call.name, call.arguments, call.note)
-        except Lost:
+                call.outcome = await sdk.call_tool(
+                    self._session, call.name, call.arguments, call.add_progress
+                )
+        except sdk.ConnectionLost:
             pass
         except Exception:
-            # It must not end the calls beside it, which share a task group with it.
+            # An exception here would cancel the parallel calls, which share the task group.
             logger.exception("a call of an MCP tool failed")
             call.outcome = Outcome("The call failed inside the sidecar.", failed=True)
         finally:

@@ -1,4 +1,4 @@
-"""Which MCP servers are wanted, as they stand in a chat's configuration or in the settings. Starts nothing."""
+"""The MCP servers that a chat's configuration or the settings name. Starts nothing."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ...model.failures import Refused, invalid
+from ...model import JsonObject
+from ...model.failures import Refused, invalid_param
 
 MAX_SERVERS = 32
-"""More in one chat are a mistake, and each may be a process."""
+"""Servers per chat: more are a mistake, and each may be a process."""
 
 MAX_VALUES = 256
 """Arguments, variables or headers of one server."""
 
 MAX_TEXT = 32 * 1024
-"""One argument or value; the kernel takes 128 KiB."""
+"""Characters of one argument or value; the kernel accepts 128 KiB."""
 
-CALL_MS = 60_000
-"""For one call of a tool, unless the server's entry says otherwise."""
+DEFAULT_CALL_TIMEOUT_MS = 60_000
+"""Milliseconds for one tool call, unless the server's entry says otherwise."""
 
-START_MS = 30_000
-"""For the start; `npx` and the like first fetch what they run."""
+DEFAULT_START_TIMEOUT_MS = 30_000
+"""Milliseconds for the start; `npx` and the like first download what they run."""
 
-MAX_MS = 3_600_000
-"""An hour: nobody waits longer for a tool."""
+MAX_TIMEOUT_MS = 3_600_000
+"""One hour: nobody waits longer for a tool."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _VARIABLE = re.compile(r"[^=\0]+\Z")
@@ -37,7 +38,7 @@ _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*\Z")
 
 
 class ServerConfig(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A server that is started (`command`) or reached (`url`). The same words are the same server, in any chat."""
+    """A server that is started (`command`) or connected to (`url`). Equal entries are the same server, in any chat."""
 
     name: str
     command: str | None = None
@@ -46,73 +47,75 @@ class ServerConfig(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     cwd: str | None = None
     url: str | None = None
     headers: dict[str, str] = {}
-    timeout_ms: int = CALL_MS
-    start_timeout_ms: int = START_MS
+    timeout_ms: int = DEFAULT_CALL_TIMEOUT_MS
+    start_timeout_ms: int = DEFAULT_START_TIMEOUT_MS
     enabled: bool = True
 
     def __repr__(self) -> str:
-        """Without the rest: variables, headers and arguments may be secrets."""
+        """Only the name: variables, headers and arguments may be secrets."""
         return f"ServerConfig({self.name!r})"
 
     @property
     def key(self) -> bytes:
-        """Names this server and no other; two entries with one key share it."""
+        """The identity of this server; entries with equal keys share one connection."""
         return msgspec.json.encode(self, order="deterministic")
 
 
 KEYS = tuple(field.encode_name for field in msgspec.structs.fields(ServerConfig))
 
 
-def parse_servers(raw: list[dict[str, Any]], field: str) -> list[ServerConfig]:
-    """The servers that `raw` names; raises what is wrong, with the place of it in `field`."""
+def parse_servers(raw: list[JsonObject], field: str) -> list[ServerConfig]:
+    """Return the servers that `raw` names; raise an error that names the wrong entry in `field`."""
     if not isinstance(raw, list):
-        raise invalid(field, "a list of servers")
+        raise invalid_param(field, "a list of servers")
     if len(raw) > MAX_SERVERS:
-        raise invalid(field, f"at most {MAX_SERVERS} servers")
+        raise invalid_param(field, f"at most {MAX_SERVERS} servers")
     configs: list[ServerConfig] = []
     for index, entry in enumerate(raw):
-        config = _parsed(entry, f"{field}[{index}]")
+        config = _parse_server(entry, f"{field}[{index}]")
         if any(config.name == other.name for other in configs):
-            raise invalid(
+            raise invalid_param(
                 f"{field}[{index}].name", f"another name: there is a server {config.name!r} already"
             )
         configs.append(config)
     return configs
 
 
-def _parsed(entry: Any, field: str) -> ServerConfig:
+def _parse_server(entry: Any, field: str) -> ServerConfig:
     if not isinstance(entry, dict):
-        raise invalid(field, 'an object such as {"name": "files", "command": "npx", "args": ["some-server"]}')
+        raise invalid_param(
+            field, 'an object such as {"name": "files", "command": "npx", "args": ["some-server"]}'
+        )
     for key in entry:
         if key not in KEYS:
-            raise invalid(f"{field}.{key}", f"no such key; known are {', '.join(KEYS)}")
+            raise invalid_param(f"{field}.{key}", f"no such key; known are {', '.join(KEYS)}")
     present = {key: value for key, value in entry.items() if value is not None}
     try:
         config = msgspec.convert(present, ServerConfig)
     except msgspec.ValidationError as error:
-        raise _mistyped(error, field) from error
+        raise _type_error(error, field) from error
     _check(config, field)
     return config
 
 
-def _mistyped(error: msgspec.ValidationError, field: str) -> Refused:
+def _type_error(error: msgspec.ValidationError, field: str) -> Refused:
     expected, _, path = str(error).partition(" - at `$")
-    return invalid(f"{field}{path.rstrip('`')}", expected)
+    return invalid_param(f"{field}{path.rstrip('`')}", expected)
 
 
 def _check(config: ServerConfig, field: str) -> None:
     if not _NAME.match(config.name):
-        raise invalid(f"{field}.name", "1 to 64 letters, digits, _ or -")
+        raise invalid_param(f"{field}.name", "1 to 64 letters, digits, _ or -")
     if (config.command is None) == (config.url is None):
-        raise invalid(field, "either `command`, for a server to start, or `url`, for one to reach")
+        raise invalid_param(field, "either `command`, for a server to start, or `url`, for one to reach")
     for key, value in (("args", config.args), ("env", config.env), ("cwd", config.cwd)):
         if value and config.command is None:
-            raise invalid(f"{field}.{key}", "goes with `command` only")
+            raise invalid_param(f"{field}.{key}", "goes with `command` only")
     if config.headers and config.url is None:
-        raise invalid(f"{field}.headers", "goes with `url` only")
+        raise invalid_param(f"{field}.headers", "goes with `url` only")
     for key, limit in (("timeoutMs", config.timeout_ms), ("startTimeoutMs", config.start_timeout_ms)):
-        if not 1 <= limit <= MAX_MS:
-            raise invalid(f"{field}.{key}", f"milliseconds from 1 to {MAX_MS}")
+        if not 1 <= limit <= MAX_TIMEOUT_MS:
+            raise invalid_param(f"{field}.{key}", f"milliseconds from 1 to {MAX_TIMEOUT_MS}")
     if config.url is not None:
         _check_url(config.url, f"{field}.url")
     _check_texts(config, field)
@@ -127,18 +130,18 @@ def _check_url(url: str, field: str) -> None:
     except ValueError:
         usable = False
     if not usable or not url.isprintable() or " " in url or len(url) > MAX_TEXT:
-        raise invalid(field, "an address that begins with http:// or https://")
+        raise invalid_param(field, "an address that begins with http:// or https://")
     if parts.username is not None or parts.password is not None:
-        raise invalid(field, "an address without a login; say `headers` instead")
+        raise invalid_param(field, "an address without a login; say `headers` instead")
 
 
 def _check_texts(config: ServerConfig, field: str) -> None:
     if config.command is not None and not _is_plain(config.command, empty=False):
-        raise invalid(f"{field}.command", "a program's name or path")
+        raise invalid_param(f"{field}.command", "a program's name or path")
     if config.cwd is not None and not (_is_plain(config.cwd, empty=False) and os.path.isabs(config.cwd)):
-        raise invalid(f"{field}.cwd", "an absolute path")
+        raise invalid_param(f"{field}.cwd", "an absolute path")
     if len(config.args) > MAX_VALUES or not all(map(_is_plain, config.args)):
-        raise invalid(f"{field}.args", f"at most {MAX_VALUES} texts without null characters")
+        raise invalid_param(f"{field}.args", f"at most {MAX_VALUES} texts without null characters")
     _check_pairs(config.env, f"{field}.env", _VARIABLE, _is_plain)
     _check_pairs(config.headers, f"{field}.headers", _HEADER, _is_header_value)
 
@@ -147,12 +150,12 @@ def _check_pairs(
     pairs: dict[str, str], field: str, name: re.Pattern[str], allows: Callable[[str], bool]
 ) -> None:
     if len(pairs) > MAX_VALUES:
-        raise invalid(field, f"at most {MAX_VALUES} of them")
+        raise invalid_param(field, f"at most {MAX_VALUES} of them")
     for key, value in pairs.items():
         if not name.match(key):
-            raise invalid(field, f"no name is {key!r}")
+            raise invalid_param(field, f"no name is {key!r}")
         if not allows(value):
-            raise invalid(f"{field}.{key}", "a text without control characters, not too long")
+            raise invalid_param(f"{field}.{key}", "a text without control characters, not too long")
 
 
 def _is_plain(text: str, empty: bool = True) -> bool:

@@ -1,7 +1,8 @@
-"""One server, for as long as somebody wants it: connected, listed, called, and connected again when it was lost.
+"""The connection to one server while it is in use: connect, list, call, and reconnect after a loss.
 
-All that the SDK opens is opened and closed in the server's one task. A call runs in a task beneath it, and its caller
-only waits: whoever cancels a call leaves at once, while the server is told to stop in the background.
+Everything that the SDK opens is opened and closed in one task per server, because its cancel scopes must not cross
+tasks. A call runs in a child task and its caller only waits: a cancelled caller returns at once, while the
+cancellation is sent to the server in the background.
 """
 
 from __future__ import annotations
@@ -9,60 +10,70 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
 
-from ...system.redact import redacted
+from ...model import JsonObject
+from ...system import clock
+from ...system.lazy import lazy_module, load
+from ...system.redact import HIDDEN, MIN_LENGTH, redact_text
 from ..base import Outcome
 from .calls import Call, Calls, Show
 from .config import ServerConfig
-from .links import Link, Unusable, opened
-from .offers import Offer
-from .session import Listed, greet, innermost, listed, load, reason, session_over
+from .links import Link, ServerUnusable, innermost_error
+from .offers import ToolOffer
 from .state import ServerState, State
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientSession
 
+    from . import http, stdio
+    from . import session as sdk
+else:
+    http = lazy_module("sidecar.tools.mcp.http")
+    sdk = lazy_module("sidecar.tools.mcp.session")
+    stdio = lazy_module("sidecar.tools.mcp.stdio")
+
 logger = logging.getLogger(__name__)
 
 FIRST_WAIT_S = 1.0
 MAX_WAIT_S = 60.0
-"""Between two attempts; each wait is twice the one before."""
+"""Seconds between two attempts; each wait is twice the one before."""
 
 SHORT_WAIT_S = 4.0
-"""A server that was lost and is back after such a wait is worth waiting for."""
+"""A lost server whose next attempt is at most this far away is worth waiting for: it is `retrying`, not `failed`."""
 
-STEADY_S = 30.0
-"""A connection that has lasted this long starts the waits anew; one that breaks at each call does not."""
+STABLE_AFTER_S = 30.0
+"""Seconds: a connection that has lasted this long resets the backoff; one that breaks at each call does not."""
 
 IDLE_S = 30 * 60.0
-"""A server that no turn has wanted for this long is ended, and started again when one does."""
+"""Seconds: a server that no turn has used for this long is stopped, and started again when one does."""
 
 RESTART_S = 15.0
-"""How long a call waits for a server that is being started again."""
+"""Seconds that a call waits for a server that is restarting."""
 
 REFRESH_S = 1.0
-"""Between two readings of a list of tools that changes all the time."""
+"""Seconds between two reads of a list of tools that changes all the time."""
 
-REASON_S = 1.0
-"""From a call that was lost to the reason why the connection was."""
+EXIT_REASON_WAIT_S = 1.0
+"""Seconds from a lost call to the reason why the connection was lost."""
 
 MAX_ERROR = 6000
-"""Of what is told of a failure, with the last words of the server."""
+"""Characters of an error message, with the last output of the server."""
 
 
-class Connection:
-    """`run` is the server's task, to be started once. `changed` hears of every new state."""
+class ServerConnection:
+    """`run` is the task of the server, to be started once. `changed` is called with every new state."""
 
     def __init__(
         self, config: ServerConfig, environ: Mapping[str, str], changed: Callable[[ServerState], None]
     ) -> None:
         self.name = config.name
-        self.offers: list[Offer] = []
-        self.state = ServerState(self.name, "starting", _now())
+        self.offers: list[ToolOffer] = []
+        self.state = ServerState(self.name, "starting", clock.now())
         self.over = anyio.Event()
         self._config = config
         self._environ = environ
@@ -82,48 +93,51 @@ class Connection:
 
     @property
     def last_wanted(self) -> float:
-        """On the monotonic clock; one that is busy is wanted now."""
+        """On the monotonic clock; a busy server counts as used now."""
         return time.monotonic() if self._calls is not None and self._calls.count else self._wanted
 
     def touch(self) -> None:
-        """Somebody wants it."""
+        """Mark the server as used now."""
         self._wanted = time.monotonic()
 
     async def run(self) -> None:
-        """Keep the connection until it is stopped; whatever the server does, no exception leaves."""
+        """Maintain the connection until it is stopped; whatever the server does, no exception escapes."""
         try:
             self._changed(self.state)
             with self._scope:
-                await self._keep()
+                await self._keep_connected()
         finally:
-            self._turn("stopped")
+            self._set_state("stopped")
             self.over.set()
 
     def stop(self) -> None:
-        """Let the server end in order; `over` is set when it has."""
+        """Stop the server in an orderly way; `over` is set when it has ended."""
         self._stopping.set()
         if self._calls is not None and self._link is not None:
+            # Ending the link lets `_serve` close stdin first: a server that is only cancelled is killed without a
+            # chance to save.
             self._link.ended.set()
         else:
             self._scope.cancel()
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the server at once."""
         self._stopping.set()
         self._scope.cancel()
         if self._link is not None:
             self._link.kill()
 
-    async def settled(self) -> None:
+    async def wait_until_settled(self) -> None:
         """Return when it is known whether the server can be used."""
         while self.state.state in ("starting", "retrying"):
             await self._turned.wait()
 
-    async def call(self, name: str, arguments: dict[str, Any], show: Show) -> Outcome:
-        """Call a tool and tell what came of it, also when nothing did."""
+    async def call(self, name: str, arguments: JsonObject, show: Show) -> Outcome:
+        """Call a tool and return its outcome, also when the call failed."""
         self.touch()
         with anyio.move_on_after(RESTART_S):
-            await self.settled()
+            await self.wait_until_settled()
+        # Read once, after the wait: the server may be lost between two lines, and its calls end with it.
         calls = self._calls
         if calls is None:
             why = self.state.error or f"it is {self.state.state}"
@@ -135,65 +149,68 @@ class Connection:
         with anyio.move_on_after(seconds) as limit:
             await calls.follow(call, show)
         self.touch()
+        # Before the time limit is looked at: an answer that came at the last moment counts.
         if call.outcome is not None:
             return call.outcome
         if limit.cancelled_caught:
-            said = f"gave no answer within {seconds:g} s, and was told to stop. It may have done something."
+            said = f"gave no answer within {seconds:g} s, and was cancelled. It may have had effects."
             return Outcome(f"{self.name}/{name} {said}", failed=True)
-        with anyio.move_on_after(REASON_S):
+        with anyio.move_on_after(EXIT_REASON_WAIT_S):
+            # The call fails a moment before the exit code and the last words of stderr are there.
             await calls.over.wait()
         said = f"The MCP server {self.name!r} was lost in the middle of {name}: {calls.why}"
         return Outcome(f"{said}\nIt is being connected again. The call may have done something.", failed=True)
 
-    async def _keep(self) -> None:
+    async def _keep_connected(self) -> None:
         while True:
-            was_ready, why = await self._once()
+            was_ready, why = await self._connect_once()
             if self._stopping.is_set() or time.monotonic() - self.last_wanted > IDLE_S:
                 return
             logger.warning("an MCP server is not there", extra={"server": self.name, "why": why})
             self._attempts += 1
             wait = min(FIRST_WAIT_S * 2.0 ** (self._attempts - 1), MAX_WAIT_S)
-            self._turn("retrying" if was_ready and wait <= SHORT_WAIT_S else "failed", why)
+            self._set_state("retrying" if was_ready and wait <= SHORT_WAIT_S else "failed", why)
             await anyio.sleep(wait)
 
-    async def _once(self) -> tuple[bool, str]:
-        """One connection from start to end: whether there was one, and why there is none any more."""
+    async def _connect_once(self) -> tuple[bool, str]:
+        """Run one connection from start to end; return whether it was established, and why it ended."""
         calls = Calls()
         began: float | None = None
         why = "the connection ended"
         try:
-            await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
-            async with opened(self._config, self._environ) as self._link:
-                async with session_over(self._link, self._tools_changed) as session:
+            await anyio.to_thread.run_sync(_load_sdk, abandon_on_cancel=True)
+            async with _open_link(self._config, self._environ) as self._link:
+                async with sdk.make_session(self._link, self._tools_changed) as session:
                     with anyio.fail_after(self._config.start_timeout_ms / 1000):
-                        found = await greet(session)
+                        found = await sdk.initialize(session)
                     began = time.monotonic()
                     await self._serve(session, self._link, calls, found)
                 why = self._link.trouble() or why
         except Exception as error:
-            # The SDK, and what a server makes it do, may raise anything. One server is no reason to end the house.
-            why = self._words(error)
+            # The SDK, and what a server makes it do, may raise anything. One server must not end the program.
+            why = self._error_message(error)
         finally:
             self._link = None
-            calls.end(_presentable(why))
-        if began is not None and time.monotonic() - began > STEADY_S:
+            calls.end(_safe_message(why, self._config))
+        if began is not None and time.monotonic() - began > STABLE_AFTER_S:
             self._attempts = 0
-        return began is not None, _presentable(why)
+        return began is not None, _safe_message(why, self._config)
 
-    async def _serve(self, session: ClientSession, link: Link, calls: Calls, found: Listed) -> None:
-        """Let calls through until the link ends, or nobody wants the server any more."""
+    async def _serve(self, session: ClientSession, link: Link, calls: Calls, found: sdk.ToolListing) -> None:
+        """Accept calls until the link ends, or nobody needs the server any more."""
         async with anyio.create_task_group() as tasks:
             calls.open(session, tasks)
             self._calls = calls
-            self._offer(found)
+            self._publish_tools(found)
             tasks.start_soon(self._refresh, session)
             try:
+                # The time left changes with every use, so it is asked again after each wait.
                 while not link.ended.is_set() and (left := self.last_wanted + IDLE_S - time.monotonic()) > 0:
                     with anyio.move_on_after(left):
                         await link.ended.wait()
             finally:
                 self._calls = None
-            await link.hang_up()
+            await link.disconnect()
             tasks.cancel_scope.cancel()
 
     def _tools_changed(self) -> None:
@@ -206,34 +223,37 @@ class Connection:
             self._stale = anyio.Event()
             try:
                 with anyio.fail_after(self._config.start_timeout_ms / 1000):
-                    self._offer(await listed(session))
+                    self._publish_tools(await sdk.list_tools(session))
             except Exception as error:
-                # The list that was read before stays in force; a lost connection is noticed elsewhere.
+                # The previous list stays in force; a lost connection is noticed elsewhere.
                 logger.warning(
                     "an MCP server's tools could not be listed again",
-                    extra={"server": self.name, "why": reason(error)},
+                    extra={"server": self.name, "why": sdk.error_reason(error)},
                 )
+            # After the read: a server that announces changes all the time is read once a second.
             await anyio.sleep(REFRESH_S)
 
-    def _offer(self, found: Listed) -> None:
+    def _publish_tools(self, found: sdk.ToolListing) -> None:
         self.offers, left_out = found
         if left_out:
             logger.warning("an MCP server offers more than is mounted", extra={"server": self.name})
-        self._turn("ready", left_out=tuple(left_out))
+        self._set_state("ready", left_out=tuple(left_out))
 
-    def _turn(self, state: State, error: str | None = None, left_out: tuple[str, ...] = ()) -> None:
+    def _set_state(self, state: State, error: str | None = None, left_out: tuple[str, ...] = ()) -> None:
         if state != "ready":
             self.offers = []
-        self.state = ServerState(self.name, state, _now(), self._attempts, len(self.offers), left_out, error)
+        self.state = ServerState(
+            self.name, state, clock.now(), self._attempts, len(self.offers), left_out, error
+        )
         self._turned.set()
         self._turned = anyio.Event()
         self._changed(self.state)
 
-    def _words(self, error: Exception) -> str:
-        """Why a connection could not be made or broke, in words for the user."""
-        inner = innermost(error)
+    def _error_message(self, error: Exception) -> str:
+        """Return why a connection could not be made or broke, for the user."""
+        inner = innermost_error(error)
         known = self._link.trouble() if self._link is not None else None
-        if isinstance(inner, Unusable):
+        if isinstance(inner, ServerUnusable):
             return str(inner)
         if isinstance(inner, TimeoutError):
             said = f"it was not ready within {self._config.start_timeout_ms / 1000:g} s"
@@ -241,15 +261,36 @@ class Connection:
             return known
         else:
             logger.debug("an MCP connection failed", exc_info=error, extra={"server": self.name})
-            said = reason(error)
+            said = sdk.error_reason(error)
         return f"{said}; {known}" if known else said
 
 
-def _presentable(text: str) -> str:
-    """Without secrets, and not too long; the end of it says the most."""
-    text = redacted(text)
+def _safe_message(text: str, config: ServerConfig) -> str:
+    """Redact secrets and shorten; the end of a message says the most. A server that fails may print its environment,
+    so every value of its variables is redacted here, whatever its name is, except paths.
+    """
+    text = redact_text(text)
+    for value in sorted(config.env.values(), key=len, reverse=True):
+        if len(value) >= MIN_LENGTH and not value.startswith("/"):
+            text = text.replace(value, HIDDEN)
     return text if len(text) <= MAX_ERROR else f"{text[: MAX_ERROR // 4]} … {text[-MAX_ERROR * 3 // 4 :]}"
 
 
-def _now() -> int:
-    return time.time_ns() // 1_000_000
+def _load_sdk() -> None:
+    """Import the modules that use the SDK. In a thread: it takes most of a second."""
+    try:
+        for module in (sdk, http, stdio):
+            load(module)
+    except Exception as error:
+        # A broken package may raise anything, and `sdk.error_reason` cannot explain it without the SDK.
+        raise ServerUnusable(
+            f"the MCP SDK cannot be imported ({type(error).__name__}: {error}); install chat-sidecar again"
+        ) from error
+    sdk.silence_loggers()
+
+
+def _open_link(config: ServerConfig, environ: Mapping[str, str]) -> AbstractAsyncContextManager[Link]:
+    """Open the link to this server; it ends with the context."""
+    if config.url is not None:
+        return http.open_http_link(config)
+    return stdio.open_process_link(config, environ)

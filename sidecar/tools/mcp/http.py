@@ -1,35 +1,33 @@
-"""A server at an address, by streamable HTTP. The SDK speaks; here are the limits, the proxy and what went wrong."""
+"""A server with a URL, over streamable HTTP. The SDK implements the protocol; this adds limits, proxy and error
+messages.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import anyio.to_thread
+import httpx2
+from mcp.client.streamable_http import streamable_http_client
 
-from ...providers.http import line
-from .links import MAX_MESSAGE, Unusable
-
-if TYPE_CHECKING:
-    import httpx2
-
-    from .config import ServerConfig
+from ...providers.http import connection
+from .config import ServerConfig
+from .links import MAX_MESSAGE, ServerUnusable
 
 CONNECT_S = 10.0
-SILENCE_S = 300.0
-"""The longest pause in a stream. A call has its own limit; the stream on which the server speaks up may idle."""
+READ_TIMEOUT_S = 300.0
+"""Seconds: the longest pause in a stream. A call has its own limit; the stream for server messages may be idle."""
 
-GOODBYE_S = 0.3
-"""For telling the server that its session is over."""
+CLOSE_S = 0.3
+"""Seconds to end the session at the server."""
 
 
 @asynccontextmanager
-async def reached(config: ServerConfig) -> AsyncIterator[HttpLink]:
-    """Carry messages until the context ends."""
-    from mcp.client.streamable_http import streamable_http_client
-
+async def open_http_link(config: ServerConfig) -> AsyncIterator[HttpLink]:
+    """Transport messages until the context ends."""
     assert config.url is not None
     link = HttpLink()
     client = await anyio.to_thread.run_sync(_client, config, link, abandon_on_cancel=True)
@@ -42,7 +40,7 @@ async def reached(config: ServerConfig) -> AsyncIterator[HttpLink]:
             try:
                 yield link
             finally:
-                scope.deadline = min(scope.deadline, anyio.current_time() + GOODBYE_S)
+                scope.deadline = min(scope.deadline, anyio.current_time() + CLOSE_S)
 
 
 class HttpLink:
@@ -64,34 +62,32 @@ class HttpLink:
     def kill(self) -> None:
         self.ended.set()
 
-    async def hang_up(self) -> None:
-        """The SDK says goodbye when the context ends."""
+    async def disconnect(self) -> None:
+        """Do nothing: the SDK ends the session when the context ends."""
 
     async def check(self, response: httpx2.Response) -> None:
-        """Look at an answer's head before anything of its body is read."""
+        """Check the headers of a response before its body is read."""
         self._status = response.status_code if response.status_code >= 400 else None
         if response.status_code == 404 and "mcp-session-id" in response.request.headers:
             self._forgotten = True
             self.ended.set()
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise Unusable("it sent a compressed answer, which it was asked not to do")
+            raise ServerUnusable("it sent a compressed answer, which it was asked not to do")
         if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            response.stream = _bounded(response.stream)
+            response.stream = _bounded_stream(response.stream)
 
 
 def _client(config: ServerConfig, link: HttpLink) -> httpx2.AsyncClient:
-    """Reads certificates and may ask the system for its proxy, so it runs in a thread."""
-    import httpx2
-
+    """Build the client in a thread: it reads certificates and may query the system's proxy settings."""
     assert config.url is not None
     try:
-        proxy = line.proxy_for(config.url)
-        secure = line.trusted() if config.url.lower().startswith("https:") else False
-    except (OSError, ValueError, line.Unreachable) as error:
-        raise Unusable(f"proxy or certificates are set up wrongly ({error})") from error
+        proxy = connection.proxy_for(config.url)
+        secure = connection.tls_context() if config.url.lower().startswith("https:") else False
+    except (OSError, ValueError, connection.Unreachable) as error:
+        raise ServerUnusable(f"proxy or certificates are set up wrongly ({error})") from error
     return httpx2.AsyncClient(
         headers={"accept-encoding": "identity", "user-agent": "sidecar", **config.headers},
-        timeout=httpx2.Timeout(CONNECT_S, read=SILENCE_S),
+        timeout=httpx2.Timeout(CONNECT_S, read=READ_TIMEOUT_S),
         proxy=_proxy(proxy) if proxy else None,
         verify=secure,
         trust_env=False,
@@ -101,17 +97,14 @@ def _client(config: ServerConfig, link: HttpLink) -> httpx2.AsyncClient:
     )
 
 
-def _proxy(proxy: line.Proxy) -> httpx2.Proxy:
-    import httpx2
-
+def _proxy(proxy: connection.Proxy) -> httpx2.Proxy:
     login = {"proxy-authorization": proxy.authorization} if proxy.authorization else None
     host = f"[{proxy.host}]" if ":" in proxy.host else proxy.host
     return httpx2.Proxy(f"http://{host}:{proxy.port}", headers=login)
 
 
-def _bounded(stream: Any) -> Any:
-    """The same bytes, up to as many as a message may have. A stream of events is bounded by the SDK."""
-    import httpx2
+def _bounded_stream(stream: Any) -> Any:
+    """Pass the bytes on, up to the size limit of a message. The SDK bounds a stream of events."""
 
     class Bounded(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -119,7 +112,7 @@ def _bounded(stream: Any) -> Any:
             async for chunk in stream:
                 size += len(chunk)
                 if size > MAX_MESSAGE:
-                    raise Unusable(f"it sent a message of more than {MAX_MESSAGE >> 20} MiB")
+                    raise ServerUnusable(f"it sent a message of more than {MAX_MESSAGE >> 20} MiB")
                 yield chunk
 
         async def aclose(self) -> None:

@@ -1,23 +1,17 @@
-"""What a connection needs of the way to a server, whether that is a process or an address."""
+"""The interface of a link to a server, whether that is a process or a URL."""
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import anyio
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .config import ServerConfig
-
 MAX_MESSAGE = 16 * 1024 * 1024
-"""One message of a server; a large screenshot takes a few megabytes."""
+"""Bytes of one message of a server; a large screenshot takes a few megabytes."""
 
 
-class Unusable(Exception):
-    """The server cannot be started or reached, or says what cannot be understood; the words are for the user."""
+class ServerUnusable(Exception):
+    """The server cannot be started or reached, or sends what cannot be parsed; the message is for the user."""
 
 
 class Link(Protocol):
@@ -32,21 +26,17 @@ class Link(Protocol):
     mark: str | None
 
     def trouble(self) -> str | None:
-        """What is known of why it ended or does not answer."""
+        """Return what is known of why it ended or does not answer."""
 
     def kill(self) -> None:
-        """End the other side at once, as far as it is ours."""
+        """Kill the server at once, if it is our process."""
 
-    async def hang_up(self) -> None:
-        """Let the other side end in order, for a moment."""
+    async def disconnect(self) -> None:
+        """Give the server a short time to end in an orderly way."""
 
 
-def opened(config: ServerConfig, environ: Mapping[str, str]) -> AbstractAsyncContextManager[Link]:
-    """The way to this server; it is given up at the end of the context."""
-    if config.url is not None:
-        from .http import reached
-
-        return reached(config)
-    from .stdio import started
-
-    return started(config, environ)
+def innermost_error(error: BaseException) -> BaseException:
+    """Return the first exception in a group that is not a group itself."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

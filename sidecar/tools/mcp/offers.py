@@ -1,4 +1,4 @@
-"""What a server offers and answers, taken out of the SDK's types and made bounded and well-formed. Does not wait."""
+"""What a server offers and answers, converted from the SDK's types, bounded and well-formed. Never waits."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ...model import JsonObject
+from ...model.content import GivenBlock
+from ...system.redact import redact_text
+from ...text.surrogates import well_formed
 from ..base import Outcome
 
 if TYPE_CHECKING:
@@ -15,87 +19,92 @@ if TYPE_CHECKING:
     from mcp_types import Tool as ForeignTool
 
 MAX_TOOLS = 128
-"""Of one server. Every tool costs tokens in every request, and providers take no more than this many."""
+"""Tools per server. Every tool costs tokens in every request, and providers accept no more than this many."""
 
 MAX_NAME = 256
-"""A longer name of a tool would fill the permission dialogs; the tool is left out."""
+"""Characters: a longer tool name would fill the permission dialogs; the tool is not mounted."""
 
 MAX_DESCRIPTION = 1000
 MAX_SCHEMA = 16 * 1024
-"""What the model is told of a tool stands in every request."""
+"""Characters: the description of a tool is part of every request."""
 
 MAX_RESULT = 1024 * 1024
-"""Of what a tool answers, in characters. The toolbox shows the model less, and keeps this."""
+"""Characters of a tool's result. The toolbox shows the model less, and stores this."""
 
 ANY_OBJECT = {"type": "object"}
 
 
-class Offer(msgspec.Struct, frozen=True):
+class ToolOffer(msgspec.Struct, frozen=True):
     """A tool as its server describes it."""
 
     name: str
     title: str
     description: str
-    input_schema: dict[str, Any]
+    input_schema: JsonObject
     reads_only: bool
 
 
-def offers_of(tools: Iterable[ForeignTool]) -> tuple[list[Offer], list[str]]:
-    """The tools that can be mounted, and the names of those that are left out: too many, or twice the same name."""
-    offers: dict[str, Offer] = {}
+def parse_offers(tools: Iterable[ForeignTool]) -> tuple[list[ToolOffer], list[str]]:
+    """Return the tools that can be mounted, and the names of the others: too many, or duplicates."""
+    offers: dict[str, ToolOffer] = {}
     left_out: list[str] = []
     for tool in tools:
         if not tool.name or len(tool.name) > MAX_NAME or tool.name in offers or len(offers) >= MAX_TOOLS:
-            left_out.append(well_formed(tool.name[:MAX_NAME]))
+            left_out.append(clean_text(tool.name[:MAX_NAME]))
         else:
-            offers[tool.name] = _offer(tool)
+            offers[tool.name] = _parse_offer(tool)
     return list(offers.values()), left_out
 
 
 def outcome_of(result: CallToolResult) -> Outcome:
-    """The answer in words: its texts, what else there is by type and size, and its data when there are no texts."""
+    """Return the answer as text (its texts, other content by type and size, and its data when there are no texts), and
+    its images and audio.
+    """
     texts = [block.text for block in result.content if block.type == "text"]
-    parts = [_described(block) for block in result.content]
+    parts = [_describe_block(block) for block in result.content]
     if result.structured_content is not None and not any(texts):
         parts.append(json.dumps(result.structured_content, ensure_ascii=False))
-    whole = well_formed("\n".join(part for part in parts if part))
+    whole = clean_text("\n".join(part for part in parts if part))
     if len(whole) > MAX_RESULT:
         whole = f"{whole[:MAX_RESULT]}\n… {len(whole) - MAX_RESULT} more characters are left out"
-    return Outcome(whole or "(no output)", failed=bool(result.is_error))
+    media = tuple(block for piece in result.content if (block := _medium(piece)) is not None)
+    return Outcome(whole or "(no output)", failed=bool(result.is_error), media=media)
 
 
-def well_formed(text: str) -> str:
-    """Half an emoji in a request makes a provider refuse it, now and ever after."""
-    return text.encode(errors="replace").decode()
+def clean_text(text: str) -> str:
+    """Remove secrets, which a server may repeat, and lone surrogates: a provider would refuse the request and every
+    later one that contains them.
+    """
+    return redact_text(well_formed(text))
 
 
-def _offer(tool: ForeignTool) -> Offer:
+def _parse_offer(tool: ForeignTool) -> ToolOffer:
     hints = tool.annotations
     title = tool.title or (hints.title if hints else None) or tool.name
-    description = well_formed(tool.description or "").strip()
+    description = clean_text(tool.description or "").strip()
     if len(description) > MAX_DESCRIPTION:
         description = f"{description[: MAX_DESCRIPTION - 1]}…"
-    schema, note = _schema(tool.input_schema)
-    return Offer(
+    schema, note = _bounded_schema(tool.input_schema)
+    return ToolOffer(
         name=tool.name,
-        title=well_formed(" ".join(title.split()))[:80],
+        title=clean_text(" ".join(title.split()))[:80],
         description=f"{description}\n{note}".strip(),
         input_schema=schema,
         reads_only=bool(hints and hints.read_only_hint),
     )
 
 
-def _schema(schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """The schema as providers take it, or any object with a note when it is too large."""
+def _bounded_schema(schema: JsonObject) -> tuple[JsonObject, str]:
+    """Return the schema as providers accept it, or any object with a note when it is too large."""
     size = len(json.dumps(schema, ensure_ascii=False))
     if size > MAX_SCHEMA:
         return ANY_OBJECT, f"(The description of its parameters is too long to be shown: {size} characters.)"
-    clean: dict[str, Any] = json.loads(well_formed(json.dumps(schema, ensure_ascii=False)))
+    clean: JsonObject = json.loads(clean_text(json.dumps(schema, ensure_ascii=False)))
     return {**clean, "type": "object"}, ""
 
 
-def _described(block: Any) -> str:
-    """A piece of content; what is no text is named with its type and size."""
+def _describe_block(block: Any) -> str:
+    """Return a piece of content as text; other content is named with its type and size."""
     match block.type:
         case "text":
             return str(block.text)
@@ -104,12 +113,24 @@ def _described(block: Any) -> str:
         case "resource_link":
             return f"[resource: {block.uri}, {block.mime_type or 'unknown type'}]"
         case "resource":
-            return _resource(block.resource)
+            return _describe_resource(block.resource)
         case _:
             return f"[{block.type}]"
 
 
-def _resource(resource: Any) -> str:
+def _medium(block: Any) -> GivenBlock | None:
+    """Return an image or audio block, also one that is embedded as a resource."""
+    if block.type in ("image", "audio"):
+        return GivenBlock(type=block.type, data=block.data)
+    if block.type != "resource" or getattr(block.resource, "blob", None) is None:
+        return None
+    declared = block.resource.mime_type or ""
+    if declared.startswith("image/"):
+        return GivenBlock(type="image", data=block.resource.blob)
+    return GivenBlock(type="audio", data=block.resource.blob) if declared.startswith("audio/") else None
+
+
+def _describe_resource(resource: Any) -> str:
     text = getattr(resource, "text", None)
     kind = resource.mime_type or "unknown type"
     if isinstance(text, str):

@@ -1,4 +1,4 @@
-"""Slows a server down that has too much to say: it then waits at its own pipe instead of taking our time."""
+"""Rate limit for a server that sends too much: it then waits at its own pipe instead of using our time."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import anyio
 WINDOW_S = 1.0
 
 
-class Pace:
-    """At most `limit` of anything a second; whoever spends more waits for the second to be over."""
+class RateLimiter:
+    """At most `limit` units per second; a caller that spends more waits for the second to end."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

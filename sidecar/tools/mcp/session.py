@@ -1,82 +1,87 @@
-"""The MCP conversation as far as tools need it: greeting, listing, calling. Only here is the SDK's session driven.
+"""The MCP session as far as tools need it: initialize, list, call. The only module that drives the SDK's session.
 
-Importing the SDK takes most of a second, so nothing of it is imported before `load` has done so in a thread.
+Importing the SDK takes most of a second: `connection` imports this module and the links in a thread.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from httpx2 import TransportError
+from mcp.client.session import ClientSession
+from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    CONNECTION_CLOSED,
+    METHOD_NOT_FOUND,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
+    Implementation,
+    PaginatedRequestParams,
+    ToolListChangedNotification,
+)
+from pydantic import ValidationError
+
+from ... import __version__
+from ...model import JsonObject
 from ..base import Outcome
-from .links import Link
-from .offers import Offer, offers_of, outcome_of, well_formed
-
-if TYPE_CHECKING:
-    from mcp.client.session import ClientSession
-    from mcp.shared.dispatcher import ProgressFnT
+from .links import Link, innermost_error
+from .offers import ToolOffer, clean_text, outcome_of, parse_offers
 
 MAX_LISTED = 2000
 MAX_PAGES = 100
-"""A list of tools that goes on for ever is read no further."""
+"""Pages of a list of tools: an endless list is read no further."""
 
 MAX_REASON = 300
-"""Of the words in which the SDK says what is wrong with an answer; they may quote the whole of it."""
+"""Characters of the SDK's message about a wrong answer, which may quote all of it."""
 
-TALKATIVE = ("mcp", "client", "httpx2", "httpcore2")
-"""Loggers of the SDK whose lower lines carry messages, addresses and session ids."""
+NOISY_LOGGERS = ("mcp", "client", "httpx2", "httpcore2")
+"""Loggers of the SDK whose lower levels log messages, addresses and session ids."""
 
-Listed = tuple[list[Offer], list[str]]
+ToolListing = tuple[list[ToolOffer], list[str]]
 
 
-class Lost(Exception):
+class ConnectionLost(Exception):
     """The connection ended before the answer came."""
 
 
-def load() -> None:
-    """Import the SDK."""
-    import mcp.client.session
-    import mcp.client.streamable_http  # noqa: F401
-
-    for name in TALKATIVE:
+def silence_loggers() -> None:
+    """Let the SDK log no more than warnings."""
+    for name in NOISY_LOGGERS:
         logger = logging.getLogger(name)
         logger.setLevel(max(logging.WARNING, logger.level))
 
 
-def session_over(link: Link, tools_changed: Callable[[], None]) -> ClientSession:
-    """A conversation over this link, to be entered and left by one task."""
-    from mcp.client.session import ClientSession
-    from mcp_types import Implementation, ToolListChangedNotification
+def make_session(link: Link, tools_changed: Callable[[], None]) -> ClientSession:
+    """Return a session over this link, to be entered and exited by one task."""
 
-    from ... import __version__
-
-    async def heard(message: Any) -> None:
+    async def on_message(message: Any) -> None:
         if isinstance(message, ToolListChangedNotification):
             tools_changed()
 
     info = Implementation(name="sidecar", version=__version__)
-    return ClientSession(link.read, link.write, message_handler=heard, client_info=info)
+    return ClientSession(link.read, link.write, message_handler=on_message, client_info=info)
 
 
-async def greet(session: ClientSession) -> Listed:
-    """Shake hands, the older way first since all servers in the field know it, and list the tools."""
-    from mcp.shared.exceptions import MCPError
-    from mcp_types import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
-
+async def initialize(session: ClientSession) -> ToolListing:
+    """Initialize the session, with the older handshake first since all servers support it, and list the tools."""
     try:
         await session.initialize()
     except MCPError as error:
+        # Only these mean that the server knows the newer handshake alone; after another error it would fail
+        # again.
         if error.code not in (METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION):
             raise
         await session.discover()
-    return await listed(session)
+    return await list_tools(session)
 
 
-async def listed(session: ClientSession) -> Listed:
-    """The tools of all pages, and the names of those that are left out."""
-    from mcp_types import PaginatedRequestParams
-
+async def list_tools(session: ClientSession) -> ToolListing:
+    """Return the tools of all pages, and the names of those that are not mounted."""
     capabilities = session.server_capabilities
     if capabilities is None or capabilities.tools is None:
         return [], []
@@ -88,54 +93,43 @@ async def listed(session: ClientSession) -> Listed:
         cursor = page.next_cursor
         if not cursor or len(tools) >= MAX_LISTED:
             break
-    return offers_of(tools[:MAX_LISTED])
+    return parse_offers(tools[:MAX_LISTED])
 
 
-async def ask(session: ClientSession, name: str, arguments: dict[str, Any], progress: ProgressFnT) -> Outcome:
-    """Call a tool. Cancelled, it tells the server so. Raises Lost when the connection ends.
+async def call_tool(
+    session: ClientSession, name: str, arguments: JsonObject, progress: ProgressFnT
+) -> Outcome:
+    """Call a tool. A cancelled call sends the cancellation to the server. Raises ConnectionLost when the connection
+    ends.
 
-    Not by the SDK's `call_tool`: that checks the answer against a schema of the server's, whose patterns may take
-    for ever, and throws the answer away when it does not fit.
+    Not with the SDK's `call_tool`: that validates the answer against a schema of the server, whose patterns may take
+    forever, and discards the answer when it does not fit.
     """
-    from mcp.shared.exceptions import MCPError
-    from mcp_types import CONNECTION_CLOSED, CallToolRequest, CallToolRequestParams, CallToolResult
-
     request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments))
     try:
         result = await session.send_request(request, CallToolResult, progress_callback=progress)
         return outcome_of(result)
     except MCPError as error:
         if error.code == CONNECTION_CLOSED:
-            raise Lost(error.message) from error
-        return Outcome(f"The server refused the call: {_cut(error.message)}", failed=True)
+            raise ConnectionLost(error.message) from error
+        return Outcome(f"The server refused the call: {_truncate(error.message)}", failed=True)
     except (ValueError, RuntimeError) as error:
-        return Outcome(f"The call failed: {reason(error)}", failed=True)
+        return Outcome(f"The call failed: {error_reason(error)}", failed=True)
 
 
-def reason(error: BaseException) -> str:
-    """What an exception of the SDK says, without the groups around it."""
-    from httpx2 import TransportError
-    from mcp.shared.exceptions import MCPError
-    from pydantic import ValidationError
-
-    error = innermost(error)
+def error_reason(error: BaseException) -> str:
+    """Return the message of an SDK exception, without the exception groups around it."""
+    error = innermost_error(error)
     if isinstance(error, MCPError):
-        return _cut(error.message)
+        return _truncate(error.message)
     if isinstance(error, ValidationError):
         flaw = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(step) for step in flaw["loc"])
-        return f"the server's answer is not what MCP allows: `{_cut(place)}`: {_cut(flaw['msg'])}"
-    said = _cut(str(error)) or type(error).__name__
+        return f"the server's answer is not what MCP allows: `{_truncate(place)}`: {_truncate(flaw['msg'])}"
+    said = _truncate(str(error)) or type(error).__name__
     return f"it cannot be reached: {said}" if isinstance(error, TransportError) else said
 
 
-def innermost(error: BaseException) -> BaseException:
-    """The first exception in a group that is none itself."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def _cut(text: str) -> str:
-    text = well_formed(" ".join(text.split()))
+def _truncate(text: str) -> str:
+    text = clean_text(" ".join(text.split()))
     return text if len(text) <= MAX_REASON else f"{text[:MAX_REASON]}…"

@@ -1,6 +1,6 @@
-"""A server that is a process of ours: its start, its lines, its last words, and its end with all that it has started.
+"""A server that is our child process: its start, its messages, its stderr, and the end of its process tree.
 
-The SDK has the same, but takes up to six seconds to end a process, where all of the sidecar has two, and neither
+The SDK has the same, but takes up to six seconds to end a process, where the whole program has two, and neither
 bounds a line nor keeps what the server wrote to stderr.
 """
 
@@ -14,69 +14,68 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import anyio.to_thread
 from anyio.abc import Process
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 
-from ...system.redact import redacted
-from .links import MAX_MESSAGE, Unusable
-from .pace import Pace
+from ...system.redact import redact_text
+from ...text.surrogates import well_formed
+from .config import ServerConfig
+from .links import MAX_MESSAGE, ServerUnusable
+from .pace import RateLimiter
 
-if TYPE_CHECKING:
-    from mcp.shared.message import SessionMessage
-
-    from .config import ServerConfig
-
-MAX_LAST_WORDS = 4 * 1024
-"""What is kept of stderr: the end of it says why a server ended."""
+MAX_STDERR_TAIL = 4 * 1024
+"""Bytes of stderr: the end of it says why a server ended."""
 
 MAX_STRAY_LINES = 100
-"""One after the other. Some servers greet or log on stdout; one that says nothing else speaks another language."""
+"""Stray lines in a row. Some servers greet or log on stdout; one that writes nothing else does not speak MCP."""
 
 MAX_UNANSWERED = 256
-"""A server that asks and does not read our answers would fill the memory with them."""
+"""A server that sends requests and does not read our answers would fill the memory with them."""
 
 MAX_WAITING = 64
 """Messages that wait for a server to read its input."""
 
 MESSAGES_PER_S = 1000
 STDERR_BYTES_PER_S = 4 * 1024 * 1024
-"""A server that says more of its own accord is slowed down; answers to our calls are not."""
+"""A server that sends more unasked is slowed down; answers to our calls are not."""
 
 EXIT_S = 0.3
-"""Between the end of a server's output and that of the process; also what a server gets to end in order."""
+"""Seconds between the end of a server's output and that of the process; also its time for an orderly end."""
 
-END_S = 0.5
-"""A killed process is gone at once, unless the kernel is busy with it."""
+KILL_WAIT_S = 0.5
+"""Seconds: a killed process is gone at once, unless the kernel is busy with it."""
 
-MARK = "SIDECAR_MCP_SERVER"
-"""Names the server in its environment, and so finds descendants that have left its process group."""
+MARK_VARIABLE = "SIDECAR_MCP_SERVER"
+"""Marks the server in its environment, which also finds descendants that have left its process group."""
 
-INHERITED = (
+INHERITED_VARIABLES = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR"),
     *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA"),
     *("PATHEXT", "PROCESSOR_ARCHITECTURE", "PROGRAMDATA", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT"),
     *("TEMP", "TMP", "USERNAME", "USERPROFILE", "WINDIR"),
 )
-"""All of our environment that a server gets. What else it needs stands in its configuration."""
+"""All that a server inherits of our environment. Everything else must be in its configuration."""
 
 
 @asynccontextmanager
-async def started(config: ServerConfig, environ: Mapping[str, str]) -> AsyncIterator[ProcessLink]:
-    """Start the process and carry messages until the context ends, and the process with it."""
+async def open_process_link(config: ServerConfig, environ: Mapping[str, str]) -> AsyncIterator[ProcessLink]:
+    """Start the process and transport messages until the context ends, and the process with it."""
     mark = secrets.token_hex(8)
-    # A start that is cancelled halfway would leave a process that nobody knows; it takes a few milliseconds.
+    # A start that is cancelled halfway would lose track of a process; it takes a few milliseconds.
     with anyio.CancelScope(shield=True):
-        process = await _open(config, {**_environment(config, environ), MARK: mark})
+        process = await _start_process(config, {**_environment(config, environ), MARK_VARIABLE: mark})
     link = ProcessLink(process, mark)
     try:
         async with anyio.create_task_group() as pumps:
-            pumps.start_soon(link.pump_out)
-            pumps.start_soon(link.pump_in)
-            pumps.start_soon(link.keep_last_words)
+            pumps.start_soon(link.send_messages)
+            pumps.start_soon(link.receive_messages)
+            pumps.start_soon(link.drain_stderr)
             try:
                 yield link
             finally:
@@ -90,6 +89,7 @@ class ProcessLink:
         self.mark: str | None = mark
         self.ended = anyio.Event()
         self._process = process
+        # No buffer towards the session: a server that talks without end is slowed down by its own pipe.
         self._heard, self.read = anyio.create_memory_object_stream[Any](0)
         self.write, self._said = anyio.create_memory_object_stream[Any](MAX_WAITING)
         self._last_words = bytearray()
@@ -103,7 +103,7 @@ class ProcessLink:
         self._killed = False
 
     def trouble(self) -> str | None:
-        # What we have killed has not ended of its own accord; how it ended then says nothing.
+        # After we killed it, the exit code says nothing about why it failed.
         code = None if self._killed else self._process.returncode
         parts: list[str] = []
         if self._broken:
@@ -114,19 +114,19 @@ class ProcessLink:
         elif self.ended.is_set():
             parts.append("its process has closed its output")
         if self._first_stray and (self._broken or not self._has_spoken):
-            parts.append(f"it printed what is no MCP message: {_readable(self._first_stray)}")
+            parts.append(f"it printed what is no MCP message: {_stderr_text(self._first_stray)}")
         if self._last_words:
-            parts.append(f"its last words: {_readable(self._last_words)}")
+            parts.append(f"its last words: {_stderr_text(self._last_words)}")
         return "; ".join(parts) or None
 
     def kill(self) -> None:
         if not self._is_over:
-            # Only once: when all of the group are gone, its number may become another's.
+            # Only once: after the whole group is gone, its number may be reused.
             self._is_over = True
             self._killed = self._process.returncode is None
             kill_group(self._process)
 
-    async def hang_up(self) -> None:
+    async def disconnect(self) -> None:
         assert self._process.stdin is not None
         with anyio.move_on_after(EXIT_S):
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
@@ -134,20 +134,18 @@ class ProcessLink:
             await self._process.wait()
 
     async def close(self) -> None:
-        """End the process, what it has started, and the streams."""
+        """End the process, its descendants and the streams."""
         with anyio.CancelScope(shield=True):
             self.kill()
-            with anyio.move_on_after(END_S):
+            with anyio.move_on_after(KILL_WAIT_S):
                 await self._process.aclose()
-            with anyio.move_on_after(END_S):
+            with anyio.move_on_after(KILL_WAIT_S):
                 await anyio.to_thread.run_sync(kill_marked, {self.mark}, abandon_on_cancel=True)
             for stream in (self.read, self.write, self._heard, self._said):
                 stream.close()
 
-    async def pump_out(self) -> None:
-        """What the session says, into the server's stdin."""
-        from mcp_types import JSONRPCError, JSONRPCResponse
-
+    async def send_messages(self) -> None:
+        """Write the messages of the session to the server's stdin."""
         assert self._process.stdin is not None
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
             async for item in self._said:
@@ -156,36 +154,36 @@ class ProcessLink:
                 if isinstance(item.message, JSONRPCResponse | JSONRPCError):
                     self._unanswered -= 1
 
-    async def pump_in(self) -> None:
-        """What the server says on stdout, to the session, up to its end or to what cannot be understood."""
+    async def receive_messages(self) -> None:
+        """Pass the server's stdout to the session, up to its end or to what cannot be parsed."""
         try:
-            await self._listen()
-        except Unusable as unusable:
+            await self._receive_lines()
+        except ServerUnusable as unusable:
             self._broken = str(unusable)
         except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
-            # The exit code and the rest of stderr come a moment after the end of stdout, and say why.
+            # The exit code and the rest of stderr come shortly after the end of stdout, and give the reason.
             with anyio.move_on_after(EXIT_S):
                 await self._process.wait()
                 await self._silent.wait()
         self.ended.set()
         self._heard.close()
 
-    async def keep_last_words(self) -> None:
-        """Drain stderr, which would block the server when full, and keep the end of it."""
+    async def drain_stderr(self) -> None:
+        """Drain stderr, which would block the server when full, and keep its end."""
         assert self._process.stderr is not None
-        pace = Pace(STDERR_BYTES_PER_S)
+        pace = RateLimiter(STDERR_BYTES_PER_S)
         with suppress(anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
             while True:
                 chunk = await self._process.stderr.receive()
-                self._last_words = (self._last_words + chunk)[-MAX_LAST_WORDS:]
+                self._last_words = (self._last_words + chunk)[-MAX_STDERR_TAIL:]
                 await pace.spend(len(chunk))
         self._silent.set()
 
-    async def _listen(self) -> None:
-        pace = Pace(MESSAGES_PER_S)
+    async def _receive_lines(self) -> None:
+        pace = RateLimiter(MESSAGES_PER_S)
         async for line in self._lines():
-            message = await self._understood(line)
-            if message is None or not _is_answer(message):
+            message = await self._parse_line(line)
+            if message is None or not _is_response(message):
                 await pace.spend()
             if message is not None:
                 await self._heard.send(message)
@@ -197,7 +195,7 @@ class ProcessLink:
         while True:
             while (end := buffer.find(b"\n", searched)) < 0:
                 if len(buffer) > MAX_MESSAGE:
-                    raise Unusable(f"it sent a message of more than {MAX_MESSAGE >> 20} MiB")
+                    raise ServerUnusable(f"it sent a message of more than {MAX_MESSAGE >> 20} MiB")
                 searched = len(buffer)
                 buffer += await self._process.stdout.receive()
             line = bytes(buffer[:end])
@@ -206,29 +204,26 @@ class ProcessLink:
             if line.strip():
                 yield line
 
-    async def _understood(self, line: bytes) -> SessionMessage | None:
-        """The message in a line. None for a stray line; too many of them are the end."""
-        from mcp.shared.message import SessionMessage
-        from mcp_types import JSONRPCRequest
-
-        message = _decoded(line)
+    async def _parse_line(self, line: bytes) -> SessionMessage | None:
+        """Return the message in a line; None for a stray line. Too many of them end the connection."""
+        message = _decode_message(line)
         if message is None:
             self._first_stray = self._first_stray or line[:200]
             self._stray_lines += 1
             if self._stray_lines > MAX_STRAY_LINES:
-                raise Unusable("it does not speak MCP on its stdout")
+                raise ServerUnusable("it does not speak MCP on its stdout")
             return None
         self._has_spoken = True
         self._stray_lines = 0
         if isinstance(message, JSONRPCRequest):
             self._unanswered += 1
             if self._unanswered > MAX_UNANSWERED:
-                raise Unusable("it asks without end and does not read the answers")
+                raise ServerUnusable("it asks without end and does not read the answers")
         return SessionMessage(message)
 
 
 def kill_group(process: Process) -> None:
-    """Kill a process that leads a group, and the group; some of it may live on when the leader has ended."""
+    """Kill a process that leads a group, and the group; members may survive their leader."""
     if sys.platform == "win32":
         with suppress(OSError):
             process.kill()
@@ -238,10 +233,10 @@ def kill_group(process: Process) -> None:
 
 
 def kill_marked(marks: Collection[str | None]) -> None:
-    """Kill what servers with these marks have started, also where it has left their group. Only Linux shows that."""
+    """Kill the descendants of servers with these marks, also outside of their group. Only possible on Linux."""
     if sys.platform != "linux" or not marks:
         return
-    needles = {f"{MARK}={mark}".encode() for mark in marks}
+    needles = {f"{MARK_VARIABLE}={mark}".encode() for mark in marks}
     for entry in os.listdir("/proc"):
         if entry.isdigit() and not needles.isdisjoint(_environ_of(entry)):
             with suppress(ProcessLookupError, PermissionError):
@@ -256,7 +251,7 @@ def _environ_of(pid: str) -> list[bytes]:
         return []
 
 
-async def _open(config: ServerConfig, environ: dict[str, str]) -> Process:
+async def _start_process(config: ServerConfig, environ: dict[str, str]) -> Process:
     assert config.command is not None
     try:
         return await anyio.open_process(
@@ -270,52 +265,48 @@ async def _open(config: ServerConfig, environ: dict[str, str]) -> Process:
         )
     except FileNotFoundError as error:
         if config.cwd is not None and error.filename == config.cwd:
-            raise Unusable(f"the folder {config.cwd} (`cwd`) does not exist") from error
-        raise Unusable(
+            raise ServerUnusable(f"the folder {config.cwd} (`cwd`) does not exist") from error
+        raise ServerUnusable(
             f"there is no program {config.command!r}; install it, or give its full path as `command`"
         ) from error
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or str(error)
-        raise Unusable(f"{config.command!r} cannot be started: {said}") from error
+        raise ServerUnusable(f"{config.command!r} cannot be started: {said}") from error
 
 
 def _environment(config: ServerConfig, environ: Mapping[str, str]) -> dict[str, str]:
-    """Little of ours, and no secret of ours whatever it is called; then what the configuration says."""
-    ours = {name: environ[name] for name in INHERITED if name in environ}
-    return {name: value for name, value in ours.items() if redacted(value) == value} | config.env
+    """Return a small part of our environment without our secrets, then what the configuration sets."""
+    ours = {name: environ[name] for name in INHERITED_VARIABLES if name in environ}
+    return {name: value for name, value in ours.items() if redact_text(value) == value} | config.env
 
 
-def _decoded(line: bytes) -> Any:
-    """A JSON-RPC message, also one whose text is not well-formed; None for anything else."""
-    from mcp_types import jsonrpc_message_adapter
-
+def _decode_message(line: bytes) -> Any:
+    """Return a JSON-RPC message, also one whose text is not well-formed; None for anything else."""
     try:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
         pass
     try:
-        # Half an emoji is no reason to lose the answer to a call.
+        # A lone surrogate must not lose the answer to a call.
         value = json.loads(line.decode(errors="replace"))
-        return jsonrpc_message_adapter.validate_python(_well_formed(value), by_name=False)
+        return jsonrpc_message_adapter.validate_python(_well_formed_json(value), by_name=False)
     except (ValueError, RecursionError):
         return None
 
 
-def _well_formed(value: Any) -> Any:
+def _well_formed_json(value: Any) -> Any:
     if isinstance(value, str):
-        return value.encode(errors="replace").decode()
+        return well_formed(value)
     if isinstance(value, list):
-        return [_well_formed(item) for item in value]
+        return [_well_formed_json(item) for item in value]
     if isinstance(value, dict):
-        return {_well_formed(key): _well_formed(item) for key, item in value.items()}
+        return {_well_formed_json(key): _well_formed_json(item) for key, item in value.items()}
     return value
 
 
-def _is_answer(item: SessionMessage) -> bool:
-    from mcp_types import JSONRPCError, JSONRPCResponse
-
+def _is_response(item: SessionMessage) -> bool:
     return isinstance(item.message, JSONRPCResponse | JSONRPCError)
 
 
-def _readable(words: bytes | bytearray) -> str:
+def _stderr_text(words: bytes | bytearray) -> str:
     return bytes(words).decode(errors="replace").strip()

@@ -1,1 +1,1 @@
-"""Pages of the web for the model: which addresses may be asked, asking them, reading what they answer, keeping it."""
+"""Web pages for the model: which addresses may be requested, the request, reading the response, and the cache."""

@@ -1,4 +1,4 @@
-"""Markdown as it is put together: block after block, within quotes, lists and table cells. Knows nothing of HTML."""
+"""Markdown output, block by block, within quotes, lists and table cells. Knows nothing of HTML."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import re
 import msgspec
 
 MAX_INDENT = 8
-"""Quotes and lists within one another that are still shown as such; each indents every line once more."""
+"""Nested quotes and lists that are still shown as such; each indents every line once more."""
 
 MAX_COLUMNS = 50
-"""That one cell may span."""
+"""Columns that one cell may span."""
 
 MAX_IN_CELL = 4
-"""Blocks of a cell that is still shown as one; a table with more in it, or with headings or code, arranges a page."""
+"""Blocks of a table cell; a table with more in a cell, or with headings or code, is a layout table."""
 
-_BIG = re.compile(r"#{1,6} |`{3}")
+_TOO_BIG_FOR_CELL = re.compile(r"#{1,6} |`{3}")
 _BLANKS = re.compile(r"[ \t\n\r\f\v\u00a0\u200b]+")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_SIGNS = frozenset(("¶", "#", "§", "🔗", ""))
-"""What the links beside headings show."""
+_ANCHOR_SIGNS = frozenset(("¶", "#", "§", "🔗", ""))
+"""The text of anchor links beside headings."""
 
 
 class _Container(msgspec.Struct):
-    """A quote, or an item of a list: what its first line begins with, until that is written, and what the others do."""
+    """A quote or a list item: the prefix of its first line, until that is written, and that of the others."""
 
     first: str | None
     others: str
@@ -41,13 +41,13 @@ class _List(msgspec.Struct):
 
 
 class _Table(msgspec.Struct):
-    """`plain` says that it only arranges the page: then its cells are blocks like any others."""
+    """`plain` marks a layout table: its cells are ordinary blocks."""
 
     rows: list[list[str]]
     plain: bool = False
 
 
-class _Page(msgspec.Struct):
+class _BlockList(msgspec.Struct):
     """Where blocks go: the page, or a cell. `tight` blocks follow the one before without a blank line."""
 
     blocks: list[str]
@@ -58,10 +58,10 @@ class _Page(msgspec.Struct):
     columns: int = 1
 
 
-class Blocks:
+class MarkdownWriter:
     def __init__(self) -> None:
-        self._page = _Page([], [], [], [])
-        self._outer: list[_Page] = []
+        self._page = _BlockList([], [], [], [])
+        self._outer: list[_BlockList] = []
         self._tables: list[_Table] = []
         self._pieces: list[str] = []
         self._spans: list[_Span] = []
@@ -77,7 +77,7 @@ class Blocks:
 
     @property
     def count(self) -> int:
-        """Blocks of the page so far; what is in a table that is still open is not yet one."""
+        """Return the blocks of the page so far, without those of a table that is still open."""
         return len((self._outer[0] if self._outer else self._page).blocks)
 
     def write(self, text: str) -> None:
@@ -93,7 +93,7 @@ class Blocks:
 
     def span(self, mark: str, href: str | None) -> None:
         if any(span.mark == mark for span in self._spans):
-            mark, href = "", None  # within its like it says nothing new
+            mark, href = "", None  # nested in the same kind it adds nothing
         if not self._fenced:
             self._spans.append(_Span(mark, href, len(self._pieces)))
 
@@ -108,13 +108,13 @@ class Blocks:
         self._level = level
 
     def end(self) -> None:
-        """The block that was being written is whole."""
+        """Finish the current block."""
         if not self._pieces:
             self._level = self._level if self._spans else 0
             return
         for span in reversed(self._spans):
             if self._wrap(span):
-                span.href = None  # a link around several blocks stands at the first
+                span.href = None  # a link around several blocks goes to the first
         for span in self._spans:
             span.start = 0
         text = re.sub(r" ?\n ?", "\n", re.sub(" {2,}", " ", "".join(self._pieces))).strip(" \n")
@@ -144,7 +144,7 @@ class Blocks:
         text = "".join(self._pieces).replace("\r\n", "\n").strip("\n").rstrip()
         self._pieces, self._fenced = [], False
         if text.strip():
-            fence = _ticks(text, 3)
+            fence = _backticks(text, 3)
             self._put(f"{fence}{self.language}\n{text}\n{fence}")
 
     def begin_list(self, ordered: bool, start: str) -> None:
@@ -188,17 +188,17 @@ class Blocks:
             return
         wide = int(span) if span.isascii() and span.isdigit() and len(span) < 4 else 1
         self._outer.append(self._page)
-        self._page = _Page([], [], [], [], columns=min(max(1, wide), MAX_COLUMNS))
+        self._page = _BlockList([], [], [], [], columns=min(max(1, wide), MAX_COLUMNS))
 
     def end_cell(self) -> None:
         if not self._outer or not self._tables:
             return
         cell, self._page = self._page, self._outer.pop()
         table = self._tables[-1]
-        table.plain |= len(cell.blocks) > MAX_IN_CELL or any(map(_BIG.match, cell.blocks))
+        table.plain |= len(cell.blocks) > MAX_IN_CELL or any(map(_TOO_BIG_FOR_CELL.match, cell.blocks))
         if not table.rows:
             table.rows.append([])
-        table.rows[-1] += [_joined(cell.blocks, cell.tight), *[""] * (cell.columns - 1)]
+        table.rows[-1] += [_join_blocks(cell.blocks, cell.tight), *[""] * (cell.columns - 1)]
 
     def end_table(self) -> None:
         if not self._tables:
@@ -209,16 +209,16 @@ class Blocks:
             for cell in (cell for row in rows for cell in row if cell):
                 self._put(cell)
         else:
-            self._put("\n".join(_grid(rows)))
+            self._put("\n".join(_table_lines(rows)))
 
     def text(self, start: int, end: int) -> str:
-        return _joined(self._page.blocks[start:end], self._page.tight[start:end])
+        return _join_blocks(self._page.blocks[start:end], self._page.tight[start:end])
 
     def length(self, start: int, end: int) -> int:
         return sum(map(len, self._page.blocks[start:end]))
 
     def _wrap(self, span: _Span) -> bool:
-        """Give what was written since the span began its marks; False when that is nothing."""
+        """Put the marks around the text since the span began; False when there is none."""
         if not span.mark:
             return False
         text = "".join(self._pieces[span.start :])
@@ -226,12 +226,12 @@ class Blocks:
             return False
         inner = text.strip()
         if span.mark == "a":
-            if inner in _SIGNS and span.href is None:
+            if inner in _ANCHOR_SIGNS and span.href is None:
                 whole = ""
             else:
                 whole = f"[{inner}]({span.href})" if span.href and "](" not in inner else inner
         elif span.mark == "`":
-            tick = _ticks(inner, 1)
+            tick = _backticks(inner, 1)
             whole = f"{tick} {inner} {tick}" if len(tick) > 1 else f"`{inner}`"
         else:
             whole = f"{span.mark}{inner}{span.mark}"
@@ -259,12 +259,12 @@ class Blocks:
         self.size += len(block) - len(text)
 
 
-def _ticks(text: str, least: int) -> str:
-    """As many backticks as no run of them in the text has."""
+def _backticks(text: str, least: int) -> str:
+    """Return more backticks than any run of them in the text."""
     return "`" * max(least, 1 + max(map(len, re.findall("`+", text)), default=0))
 
 
-def _joined(blocks: list[str], tight: list[bool]) -> str:
+def _join_blocks(blocks: list[str], tight: list[bool]) -> str:
     pieces: list[str] = []
     for block, follows in zip(blocks, tight, strict=True):
         if pieces:
@@ -273,7 +273,7 @@ def _joined(blocks: list[str], tight: list[bool]) -> str:
     return "".join(pieces)
 
 
-def _grid(rows: list[list[str]]) -> list[str]:
+def _table_lines(rows: list[list[str]]) -> list[str]:
     lines = [
         "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in row) + " |" for row in rows
     ]

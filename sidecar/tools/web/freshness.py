@@ -1,6 +1,6 @@
-"""How long an answer may be kept, by its headers and the user's setting. Pure.
+"""How long a response may be cached, by its headers and the user's setting. Pure.
 
-The cache is one user's own, so `private` is no hindrance, and `s-maxage` is not meant for it.
+The cache is private to one user, so `private` does not prevent caching, and `s-maxage` does not apply.
 """
 
 from __future__ import annotations
@@ -8,29 +8,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 
-_LASTING = (200, 203, 301, 308)
-"""What may be kept without the server's saying so; another way on is only kept when it says how long."""
+_CACHEABLE_STATUSES = (200, 203, 301, 308)
+"""Status codes that may be cached without explicit freshness; other redirects need it."""
 
 
 def lifetime(status: int, headers: Mapping[str, str], ttl: float, now: float) -> float | None:
-    """Seconds for which the answer counts as fresh, 0 when it is to be asked about each time; None: it is not kept."""
+    """Return for how many seconds the response is fresh, 0 to revalidate each time; None: it is not cached."""
     said = _directives(headers.get("cache-control", ""))
     if (
-        status not in (*_LASTING, 302, 303, 307)
+        status not in (*_CACHEABLE_STATUSES, 302, 303, 307)
         or "no-store" in said
         or headers.get("vary", "").strip() == "*"
     ):
         return None
     if "no-cache" in said:
         return 0.0
-    allowed = _allowed(said, headers, now)
+    allowed = _server_lifetime(said, headers, now)
     if allowed is None:
-        return ttl if status in _LASTING else None
+        return ttl if status in _CACHEABLE_STATUSES else None
     return max(0.0, min(ttl, allowed - _number(headers.get("age", ""), 0.0)))
 
 
-def _allowed(said: Mapping[str, str], headers: Mapping[str, str], now: float) -> float | None:
-    """What the server allows, in seconds; None when it says nothing."""
+def _server_lifetime(said: Mapping[str, str], headers: Mapping[str, str], now: float) -> float | None:
+    """Return the seconds that the server allows; None when it does not say."""
     if "max-age" in said:
         return _number(said["max-age"], 0.0)
     if "expires" not in headers:

@@ -1,7 +1,7 @@
-"""HTML as a run of tags and texts, in one pass and linear time, whatever the bytes. Knows nothing of what tags mean.
+"""HTML as a sequence of tags and texts, in one pass and linear time, for any bytes. Knows nothing of what tags mean.
 
-Python's own `html.parser` takes quadratic time on unclosed comments and tags in versions that are in use, and pages
-come from strangers. This follows the tokenizer of the HTML standard where it matters: no look back, no failure.
+Python's `html.parser` takes quadratic time on unclosed comments and tags in versions that are in use, and pages are
+untrusted. This follows the tokenizer of the HTML standard where it matters: no backtracking, no failure.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Iterator
 import msgspec
 
 MAX_ATTRIBUTES = 64 * 1024
-"""Characters of a tag in which attributes are looked for; images within an address make longer ones."""
+"""Characters of a tag in which attributes are parsed; images in data URLs make longer ones."""
 
-_NEXT = re.compile(r"<(?=[a-zA-Z/!?])")
-# A quote counts only after an equals sign, as in browsers; nothing is read twice (possessive).
+_MARKUP_START = re.compile(r"<(?=[a-zA-Z/!?])")
+# A quote counts only after an equals sign, as in browsers; possessive quantifiers prevent backtracking.
 _TAG = re.compile(r"(/?)([a-zA-Z][^\s/>]*+)((?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+)*+)>")
 _ATTRIBUTE = re.compile(r"([^\s=>/\"'][^\s=>/]*+)(?:\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s>]*+)))?+")
 _RAW = {
@@ -35,24 +35,24 @@ class Tag(msgspec.Struct, frozen=True):
         found: dict[str, str] = {}
         for match in _ATTRIBUTE.finditer(self.rest[:MAX_ATTRIBUTES]):
             value = next((part for part in match.groups()[1:] if part is not None), "")
-            found.setdefault(match[1].lower(), unescaped(value))
+            found.setdefault(match[1].lower(), unescape(value))
         return found
 
 
 def names(text: str) -> frozenset[str]:
-    """Names of elements, written one after another."""
+    """Return a set of element names from a space-separated text."""
     return frozenset(text.split())
 
 
 def tokens(text: str) -> Iterator[Tag | str]:
-    """Tags, and the text between them with its entities resolved."""
+    """Yield tags, and the text between them with its entities decoded."""
     at = 0
-    while found := _NEXT.search(text, at):
+    while found := _MARKUP_START.search(text, at):
         if found.start() > at:
-            yield unescaped(text[at : found.start()])
+            yield unescape(text[at : found.start()])
         match = _TAG.match(text, found.end())
         if match is None:
-            at = _passed_over(text, found.end())
+            at = _skip_markup(text, found.end())
             continue
         slash, name, rest = match.groups()
         tag, at = Tag(name.lower(), slash == "/", rest), match.end()
@@ -61,13 +61,13 @@ def tokens(text: str) -> Iterator[Tag | str]:
             end = _RAW[tag.name].search(text, at)
             stop = end.start() if end else len(text)
             if stop > at:
-                yield unescaped(text[at:stop])
+                yield unescape(text[at:stop])
             at = stop
     if at < len(text):
-        yield unescaped(text[at:])
+        yield unescape(text[at:])
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     if "&" not in text:
         return text
     try:
@@ -76,8 +76,8 @@ def unescaped(text: str) -> str:
         return text
 
 
-def _passed_over(text: str, at: int) -> int:
-    """Where a comment ends, or whatever else is no tag; what has no end takes the rest with it."""
+def _skip_markup(text: str, at: int) -> int:
+    """Return where a comment or other non-tag ends; one without an end extends to the end of the page."""
     if text.startswith("!--", at):
         end = text.find("-->", at + 1)  # `<!-->` is a whole comment
         return len(text) if end < 0 else end + 3

@@ -9,16 +9,16 @@ import msgspec
 
 MAX_STEPS = 64
 MAX_SHOWN = 20
-"""Keys that a failure names."""
+"""Keys that an error names."""
 
 WIDTH = 100
 """Characters of a value that stays on one line."""
 
 MAX_DEPTH = 8
-"""Levels that get lines of their own; deeper ones would mostly be indentation."""
+"""Levels that are indented; deeper ones would mostly be indentation."""
 
 Step = str | int | None
-"""A key, a place in a list (negative from its end), or None for every entry."""
+"""A key, an index in a list (negative from its end), or None for every entry."""
 
 _STEP = re.compile(
     r"""\.?\[\s*(?:(?P<number>-?[0-9]{1,9})|(?P<every>\*?)|"(?P<quoted>[^"]*)"|'(?P<single>[^']*)')\s*\]"""
@@ -26,12 +26,12 @@ _STEP = re.compile(
 )
 
 
-class NotThere(Exception):
-    """The document has nothing at that path; the words say where it ends and what is there instead."""
+class PathNotFound(Exception):
+    """The document has nothing at that path; the message says where it ends and what is there instead."""
 
 
 def steps(path: str) -> list[Step]:
-    """NotThere when it is no path."""
+    """Parse a path; raise PathNotFound when it is none."""
     rest = path.strip().removeprefix("$")
     rest = rest if rest.startswith((".", "[")) or not rest else f".{rest}"
     if rest == ".":
@@ -41,7 +41,7 @@ def steps(path: str) -> list[Step]:
     while at < len(rest):
         match = _STEP.match(rest, at)
         if match is None or len(found) >= MAX_STEPS:
-            raise NotThere(
+            raise PathNotFound(
                 f"`select`: {path[:80]!r} is not understood; write it as in items[0].name or items[*].id."
             )
         at = match.end()
@@ -50,12 +50,12 @@ def steps(path: str) -> list[Step]:
 
 
 def select(document: Any, path: str) -> Any:
-    """What stands at the path; with `[*]`, the list of what stands there in every entry that has it."""
+    """Return the value at the path; with `[*]`, the list of the values in every entry that has one."""
     return _walk(document, steps(path), "")
 
 
-def laid_out(value: Any) -> str:
-    """A value for reading: text as it is, anything else as JSON with a line for each part that is long."""
+def format_value(value: Any) -> str:
+    """Return a value for reading: text as it is, anything else as JSON with a line for each long part."""
     return value if isinstance(value, str) else "\n".join(_lines(value, 0))
 
 
@@ -70,46 +70,48 @@ def _step(match: re.Match[str]) -> Step:
 def _walk(value: Any, steps: list[Step], done: str) -> Any:
     for number, step in enumerate(steps):
         if step is None:
-            return _every(value, steps[number + 1 :], done)
-        value = _one(value, step, done)
+            return _walk_entries(value, steps[number + 1 :], done)
+        value = _walk_step(value, step, done)
         done += f"[{step}]" if isinstance(step, int) else f".{step}" if done else step
     return value
 
 
-def _every(value: Any, rest: list[Step], done: str) -> list[Any]:
+def _walk_entries(value: Any, rest: list[Step], done: str) -> list[Any]:
     if not isinstance(value, dict | list):
-        raise NotThere(f"`select`: {_here(done)} is {_kind(value)}, which has no entries.")
+        raise PathNotFound(f"`select`: {_location(done)} is {_kind(value)}, which has no entries.")
     found, missing = [], None
     for entry in value.values() if isinstance(value, dict) else value:
         try:
             found.append(_walk(entry, rest, f"{done}[*]"))
-        except NotThere as error:
+        except PathNotFound as error:
             missing = error
     if missing and not found:
         raise missing
     return found
 
 
-def _one(value: Any, step: str | int, done: str) -> Any:
+def _walk_step(value: Any, step: str | int, done: str) -> Any:
     if isinstance(value, list):
         if not isinstance(step, int):
-            raise NotThere(
-                f"`select`: {_here(done)} is a list of {len(value)}; write [0] or [*] before .{step[:80]}."
+            raise PathNotFound(
+                f"`select`: {_location(done)} is a list of {len(value)}; write [0] or [*] before .{step[:80]}."
             )
         if not -len(value) <= step < len(value):
-            raise NotThere(f"`select`: {_here(done)} has {len(value)} entries, so there is no [{step}].")
+            raise PathNotFound(
+                f"`select`: {_location(done)} has {len(value)} entries, so there is no [{step}]."
+            )
         return value[step]
     key = str(step)
     if not isinstance(value, dict):
-        raise NotThere(f"`select`: {_here(done)} is {_kind(value)}, so it has no {key[:80]!r}.")
+        raise PathNotFound(f"`select`: {_location(done)} is {_kind(value)}, so it has no {key[:80]!r}.")
     if key not in value:
         there = ", ".join(str(name)[:80] for name in list(value)[:MAX_SHOWN])
         more = ", …" if len(value) > MAX_SHOWN else ""
-        raise NotThere(f"`select`: {_here(done)} has no {key[:80]!r}. It has: {there}{more}")
+        raise PathNotFound(f"`select`: {_location(done)} has no {key[:80]!r}. It has: {there}{more}")
     return value[key]
 
 
-def _here(done: str) -> str:
+def _location(done: str) -> str:
     return f"`{done[-200:]}`" if done else "the document"
 
 
@@ -124,7 +126,7 @@ def _lines(value: Any, depth: int) -> list[str]:
         return [whole]
     if isinstance(value, list):
         if not any(isinstance(entry, dict | list) for entry in value):
-            return ["[", *_filled([msgspec.json.encode(entry).decode() for entry in value]), "]"]
+            return ["[", *_wrap_values([msgspec.json.encode(entry).decode() for entry in value]), "]"]
         return ["[", *_parts([("", entry) for entry in value], depth), "]"]
     named = [(f"{msgspec.json.encode(key).decode()}: ", entry) for key, entry in value.items()]
     return ["{", *_parts(named, depth), "}"]
@@ -140,8 +142,8 @@ def _parts(parts: list[tuple[str, Any]], depth: int) -> list[str]:
     return lines
 
 
-def _filled(values: list[str]) -> list[str]:
-    """Simple values one after another, as many as a line holds."""
+def _wrap_values(values: list[str]) -> list[str]:
+    """Wrap simple values, as many as fit on a line."""
     lines: list[str] = []
     for number, value in enumerate(values, 1):
         piece = value + ("," if number < len(values) else "")

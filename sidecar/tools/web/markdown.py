@@ -1,6 +1,6 @@
-"""A page's HTML as Markdown: title, headings, links, lists, tables, quotes and code; no scripts, styles, navigation.
+"""Convert HTML to Markdown: title, headings, links, lists, tables, quotes and code; no scripts, styles, navigation.
 
-Bounded in every direction: depth, output, and time, which is linear in the page's length. Fails on nothing.
+Bounded in depth, output and time, which is linear in the length of the page. Never fails.
 """
 
 from __future__ import annotations
@@ -10,36 +10,36 @@ from urllib.parse import urljoin
 
 import msgspec
 
-from .blocks import Blocks
+from .blocks import MarkdownWriter
 from .html import Tag, names, tokens
 
 MAX_MARKDOWN = 8 * 1024 * 1024
-"""Characters: links are made whole, so a page of many short ones can grow."""
+"""Characters of output: links are made absolute, so a page of many short ones can grow."""
 
 MAX_OPEN = 512
-"""Elements within one another, as in browsers; deeper ones count as text."""
+"""Nested elements, as in browsers; deeper ones count as text."""
 
 MAX_TAGS = 250_000
-"""Of a page; with it, the time that a page can take is bounded."""
+"""Elements of a page, which bounds the time."""
 
 MAX_MAINS = 64
-"""Articles of a page that are told apart; when there are more, none of them is the page."""
+"""Articles of a page that are counted; with more, none of them is the main content."""
 
 MIN_MAIN = 250
-"""Characters of a `main` or `article` that is taken for the page: less may be a teaser."""
+"""Characters of a `main` or `article` that is taken for the content: less may be a teaser."""
 
-TELLING = 4
-"""How many times longer a page is with what stands around it when that must be the page itself."""
+FULL_PAGE_RATIO = 4
+"""If the whole page is this many times longer than its `main`, the whole page is the content."""
 
 _VOID = names("area base br col embed hr img input link meta param source track wbr")
 _SKIPPED = names(
     "script style noscript template svg math canvas object embed iframe audio video map select datalist button"
     " textarea dialog xmp noembed noframes"
 )
-_AROUND = names("nav aside footer")
-"""What stands around a page's content rather than in it."""
+_BOILERPLATE = names("nav aside footer")
+"""Elements around the content of a page, such as navigation."""
 
-_AROUND_ROLES = names("navigation banner contentinfo search complementary dialog menu menubar")
+_BOILERPLATE_ROLES = names("navigation banner contentinfo search complementary dialog menu menubar")
 _BREAKS = names(
     "address article aside body blockquote center dd details dialog div dl dt fieldset figcaption figure footer form"
     " h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol p pre section summary table tbody td tfoot th"
@@ -64,45 +64,47 @@ _ENDS = {
     "td": ("tr", "table"),
     "th": ("tr", "table"),
 }
-"""What an element ends by beginning, its like, as far as this one around it."""
+"""Elements that implicitly end an open element of the same kind, up to the nearest of these ancestors."""
 
 _LANGUAGE = re.compile(
     r"(?:^|\s)(?:language|lang|highlight-source|highlight|brush:)[-\s]?([a-z0-9+#]{1,20})", re.I
 )
-_BESIDE = re.compile(r"(?:^|\s)(?:linenos?|lineno|line-numbers-rows|blob-num|headerlink)(?:\s|$)")
+_PAGE_DECORATION = re.compile(r"(?:^|\s)(?:linenos?|lineno|line-numbers-rows|blob-num|headerlink)(?:\s|$)")
 """Classes of line numbers, and of the signs that link to a heading."""
 
 
-class Read(msgspec.Struct, frozen=True):
+class MarkdownPage(msgspec.Struct, frozen=True):
     title: str | None
     text: str
     truncated: bool
 
 
-def to_markdown(html: str, url: str) -> Read:
-    """The page at `url`."""
+def to_markdown(html: str, url: str) -> MarkdownPage:
+    """Convert the page at `url`."""
     read = _Reader(url).read(html)
     if len(read.text) >= MIN_MAIN:
         return read
-    # Perhaps nearly all stood in elements that are usually left out, or in one that was never closed.
-    full = _Reader(url, keeps_around=True).read(html)
-    return full if len(full.text) > max(TELLING * len(read.text), MIN_MAIN if read.text else 0) else read
+    # Nearly all may have been in elements that are usually omitted, or in one that was never closed.
+    full = _Reader(url, keeps_boilerplate=True).read(html)
+    return (
+        full if len(full.text) > max(FULL_PAGE_RATIO * len(read.text), MIN_MAIN if read.text else 0) else read
+    )
 
 
 class _Reader:
-    def __init__(self, url: str, keeps_around: bool = False) -> None:
+    def __init__(self, url: str, keeps_boilerplate: bool = False) -> None:
         self._base = url
         self._origin = "/".join(url.split("/", 3)[:3])
-        self._keeps_around = keeps_around
+        self._keeps_around = keeps_boilerplate
         self._open: list[tuple[str, bool]] = []
         self._counts: dict[str, int] = {}
         self._skipped = 0
         self._title: list[str] = []
         self._in_title = False
         self._mains: list[tuple[str, int, int | None]] = []
-        self._blocks = Blocks()
+        self._blocks = MarkdownWriter()
 
-    def read(self, html: str) -> Read:
+    def read(self, html: str) -> MarkdownPage:
         tags, truncated = 0, False
         for token in tokens(html):
             if isinstance(token, str):
@@ -120,7 +122,7 @@ class _Reader:
             self._pop()
         self._blocks.end()
         title = " ".join("".join(self._title).split())[:500] or self._blocks.first_heading
-        return Read(title, self._blocks.text(*self._content())[:MAX_MARKDOWN], truncated)
+        return MarkdownPage(title, self._blocks.text(*self._content())[:MAX_MARKDOWN], truncated)
 
     def _text(self, text: str) -> None:
         if self._in_title and not self._title:
@@ -157,13 +159,13 @@ class _Reader:
             return not (name == "noscript" and self._keeps_around)
         if "hidden" in attributes or attributes.get("aria-hidden") == "true":
             return True
-        if _BESIDE.search(attributes.get("class", "")):
+        if _PAGE_DECORATION.search(attributes.get("class", "")):
             return True
         if self._keeps_around:
             return False
         if self._counts.get("article") or self._counts.get("main"):
             return name == "nav"  # an aside is a note there
-        return name in _AROUND or attributes.get("role", "").lower() in _AROUND_ROLES
+        return name in _BOILERPLATE or attributes.get("role", "").lower() in _BOILERPLATE_ROLES
 
     def _enter(self, name: str, attributes: dict[str, str]) -> None:
         blocks = self._blocks
@@ -194,7 +196,7 @@ class _Reader:
         elif name == "dt":
             blocks.span("**", None)
 
-    def _leave(self, name: str) -> None:
+    def _end_element(self, name: str) -> None:
         blocks = self._blocks
         if name in _SPANS and not (name == "code" and blocks.verbatim):
             blocks.end_span(_SPANS[name])
@@ -213,9 +215,9 @@ class _Reader:
         elif name in ("td", "th"):
             blocks.end_cell()
         if name in ("main", "article"):
-            self._left_main(name)
+            self._end_main(name)
 
-    def _left_main(self, name: str) -> None:
+    def _end_main(self, name: str) -> None:
         for number in range(len(self._mains) - 1, -1, -1):
             found, start, end = self._mains[number]
             if found == name and end is None:
@@ -246,7 +248,7 @@ class _Reader:
             pass
 
     def _end_like(self, name: str) -> None:
-        """`<li>` ends the `<li>` before it, unless a list has begun within that."""
+        """`<li>` ends the `<li>` before it, unless a nested list has begun."""
         likes = ("td", "th") if name in ("td", "th") else ("dt", "dd") if name in ("dt", "dd") else (name,)
         if not any(self._counts.get(like) for like in likes):
             return
@@ -263,13 +265,14 @@ class _Reader:
         name, skips = self._open.pop()
         self._counts[name] -= 1
         if not self._skipped:
-            self._leave(name)
+            self._end_element(name)
         self._skipped -= skips
         return name
 
     def _link(self, href: str) -> str | None:
-        """Where a link leads; None for one within the page, and for what is no address. Of the page's own site it is
-        the path: the whole would be most of the text of many a page."""
+        """Return the target of a link; None for a fragment and for what is no address. On the same site it is only
+        the path, since absolute links would be most of the text of many pages.
+        """
         whole = self._whole(href)
         if whole is None:
             return None
@@ -289,7 +292,7 @@ class _Reader:
         return re.sub(r"[\s()<>]", lambda match: f"%{ord(match[0]):02X}", whole)
 
     def _content(self) -> tuple[int, int]:
-        """The blocks that are the page: those of its `main` or only `article`, if there is enough in it."""
+        """Return the blocks of the content: those of `main` or the only `article`, if there are enough."""
         blocks = self._blocks
         for wanted in ("main", "article"):
             spans = [(start, end) for name, start, end in self._mains if name == wanted and end is not None]

@@ -1,4 +1,4 @@
-"""What stands for a long page that is kept out of the window: its beginning and its headings, by line. Pure."""
+"""The outline of a long page that is stored in the index: its beginning and its headings, by line. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 HEAD_SHARE = 0.5
-"""Of the tokens, for the beginning; the rest is for the headings."""
+"""The share of tokens for the beginning; the rest is for the headings."""
 
 MAX_LINE = 300
 """Characters of a line: a paragraph is one."""
@@ -17,19 +17,19 @@ _HEADING = re.compile(r"#{1,6} \S")
 
 
 def outline(text: str, how: str, max_tokens: int, count: Callable[[str], int]) -> str | None:
-    """`how`, then the page in short, together within `max_tokens`; None for a page that has hardly any headings."""
+    """Return `how`, then the page in short, together within `max_tokens`; None for a page with hardly any headings."""
     lines = text.split("\n")
-    headings = [f"{number}: {_short(line)}" for number, line in _headings(lines)]
+    headings = [f"{number}: {_shorten(line)}" for number, line in _headings(lines)]
     if len(headings) < MIN_HEADINGS:
         return None
-    begins = _within([how], [_short(line) for line in lines if line], int(max_tokens * HEAD_SHARE), count)
-    made = _within([*begins, "… Headings, by line:"], headings, max_tokens, count)
+    begins = _fitting([how], [_shorten(line) for line in lines if line], int(max_tokens * HEAD_SHARE), count)
+    made = _fitting([*begins, "… Headings, by line:"], headings, max_tokens, count)
     left = len(headings) - (len(made) - len(begins) - 1)
     return "\n".join(made) + (f"\n… {left} more" if left else "")
 
 
 def _headings(lines: list[str]) -> list[tuple[int, str]]:
-    """Lines that are headings, with their numbers; not those within code."""
+    """Return the headings with their line numbers, without those in code blocks."""
     found: list[tuple[int, str]] = []
     fence = ""
     for number, line in enumerate(lines, 1):
@@ -41,8 +41,8 @@ def _headings(lines: list[str]) -> list[tuple[int, str]]:
     return found
 
 
-def _within(parts: list[str], more: list[str], max_tokens: int, count: Callable[[str], int]) -> list[str]:
-    """The parts, and as many more as fit; each is counted once, with its line's end."""
+def _fitting(parts: list[str], more: list[str], max_tokens: int, count: Callable[[str], int]) -> list[str]:
+    """Return the parts and as many more as fit; each is counted once, with its line end."""
     used = sum(count(part) + 1 for part in parts)
     for line in more:
         used += count(line) + 1
@@ -52,5 +52,5 @@ def _within(parts: list[str], more: list[str], max_tokens: int, count: Callable[
     return parts
 
 
-def _short(line: str) -> str:
+def _shorten(line: str) -> str:
     return line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]}…"

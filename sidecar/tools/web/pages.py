@@ -1,7 +1,7 @@
-"""Pages for all chats of a process: a copy that is fresh, else the network, else a copy that has expired and says so.
+"""Pages for all chats of a process: a fresh copy, else the network, else an expired copy that is labelled as such.
 
-Identical requests that are under way share one. What is kept is public: what came from a private address never is. Each
-redirect is an answer of its own here, so that whoever follows it needs leave for where it leads.
+Identical requests in flight share one. Only public pages are cached, never those of a private address. Each redirect
+is a result of its own, so that the caller checks the permission for its target.
 """
 
 from __future__ import annotations
@@ -18,23 +18,24 @@ import anyio.to_thread
 import msgspec
 
 from ...model.failures import StorageFailed
-from ...model.pages import FetchSettings, Page
-from .addresses import Allowed, Target
+from ...model.pages import WebPage
+from ...settings.values import FetchSettings
+from .addresses import AllowedHosts, Target
 from .freshness import lifetime
-from .reaching import Answer, Gone, Reach, Unreadable
-from .reading import check_type, error_words, read
+from .reaching import Unavailable, Unreadable, WebClient, WebResponse
+from .reading import check_type, error_excerpt, read_response
 
 logger = logging.getLogger(__name__)
 
-How = Literal["network", "cache", "revalidated", "stale"]
-Outcome = Literal["hits", "revalidated", "stale", "misses"]
+PageOrigin = Literal["network", "cache", "revalidated", "stale"]
+CacheStatistic = Literal["hits", "revalidated", "stale", "misses"]
 
 REDIRECTS = (301, 302, 303, 307, 308)
-PAGES = "text/markdown, text/html;q=0.9, text/plain;q=0.8, application/json;q=0.7, */*;q=0.1"
-DATA = "application/json, */*;q=0.1"
-LANGUAGE = "en, *;q=0.5"
+PAGE_ACCEPT = "text/markdown, text/html;q=0.9, text/plain;q=0.8, application/json;q=0.7, */*;q=0.1"
+JSON_ACCEPT = "application/json, */*;q=0.1"
+ACCEPT_LANGUAGE = "en, *;q=0.5"
 
-_COUNTED: dict[How, Outcome] = {
+_STATISTIC_OF: dict[PageOrigin, CacheStatistic] = {
     "network": "misses",
     "cache": "hits",
     "revalidated": "revalidated",
@@ -42,166 +43,184 @@ _COUNTED: dict[How, Outcome] = {
 }
 
 
-class Cache(Protocol):
-    """Where pages are kept."""
+class PageCache(Protocol):
+    """The cache of fetched pages by key, with its statistics."""
 
-    async def web_page(self, key: str) -> Page | None: ...
-    async def put_web_page(self, key: str, page: Page, max_bytes: int) -> None: ...
-    async def remove_web_page(self, key: str) -> None: ...
-    async def count_web_page(self, outcome: Outcome, key: str) -> None: ...
+    async def find(self, key: str) -> WebPage | None: ...
+    async def put(self, key: str, page: WebPage, max_bytes: int) -> None: ...
+    async def remove(self, key: str) -> None: ...
+    async def count(self, outcome: CacheStatistic, key: str) -> None: ...
 
 
-class Got(msgspec.Struct, frozen=True):
-    """A page and how it was come by; `why` tells of a stale one what went wrong. `private` says whence it came."""
+class PageStore(Protocol):
+    """Stores fetched pages."""
 
-    page: Page
-    how: How
+    @property
+    def web_pages(self) -> PageCache: ...
+
+
+class FetchedPage(msgspec.Struct, frozen=True):
+    """A page and where it came from; `why` is the error behind a stale copy. `private` says that it came from a
+    private address.
+    """
+
+    page: WebPage
+    how: PageOrigin
     why: str = ""
     private: bool = False
 
 
-class Wish(msgspec.Struct, frozen=True):
-    """What is asked for. `accept` is the one header that differs between requests, so it is part of a copy's key."""
+class PageRequest(msgspec.Struct, frozen=True):
+    """A page request. `accept` is the only header that differs between requests, so it is part of the key."""
 
     target: Target
     settings: FetchSettings
-    accept: str = PAGES
+    accept: str = PAGE_ACCEPT
     refresh: bool = False
 
     @property
     def key(self) -> str:
-        """The same for the same address and the same headers that matter; no credentials are ever sent."""
-        return sha256(f"{self.accept}\n{LANGUAGE}\n{self.target.url}".encode()).hexdigest()
+        """The key of the cache: address and relevant headers; credentials are never sent."""
+        return sha256(f"{self.accept}\n{ACCEPT_LANGUAGE}\n{self.target.url}".encode()).hexdigest()
 
 
-class _Flight:
+class _SharedFetch:
     def __init__(self) -> None:
         self.done = anyio.Event()
-        self.outcome: Got | Exception | None = None
-        """None at the end when whoever asked was cancelled: then the next one who waits asks."""
+        self.outcome: FetchedPage | Exception | None = None
+        """The result is None when the first caller was cancelled: then the next waiting caller sends the request."""
 
 
-class Web:
-    """`clock` tells seconds since 1970; a copy outlives the process that made it."""
+class PageFetcher:
+    """`clock` returns seconds since 1970: a copy outlives the process, so a monotonic clock would not do."""
 
     def __init__(
-        self, cache: Cache, reach: Reach | None = None, clock: Callable[[], float] = time.time
+        self, store: PageStore, reach: WebClient | None = None, clock: Callable[[], float] = time.time
     ) -> None:
-        self._cache = cache
-        self._reach = reach or Reach()
+        self._store = store
+        self._reach = reach or WebClient()
         self._clock = clock
-        self._flights: dict[tuple[str, ...], _Flight] = {}
+        self._shared_fetches: dict[tuple[str, ...], _SharedFetch] = {}
 
-    async def get(self, wish: Wish) -> Got:
-        """The page or redirect; Refused, Gone or Unreadable."""
-        kept = await self._kept(wish)
+    async def get(self, wish: PageRequest) -> FetchedPage:
+        """Return the page or redirect; raise AddressRefused, Unavailable or Unreadable."""
+        kept = await self._cached_page(wish)
         now = self._now()
         if kept and not wish.refresh and kept.fetched_at <= now < kept.fresh_until:
-            got = Got(kept, "cache")
+            got = FetchedPage(kept, "cache")
         else:
-            got = await self._shared(wish, partial(self._fetched, wish, kept))
+            got = await self._fetch_shared(wish, partial(self._fetch, wish, kept))
         if wish.settings.cache_enabled and not got.private:
-            await self._safely(self._cache.count_web_page(_COUNTED[got.how], wish.key))
+            await self._log_failures(self._store.web_pages.count(_STATISTIC_OF[got.how], wish.key))
         return got
 
-    async def _shared(self, wish: Wish, fetch: Callable[[], Awaitable[Got]]) -> Got:
+    async def _fetch_shared(
+        self, wish: PageRequest, fetch: Callable[[], Awaitable[FetchedPage]]
+    ) -> FetchedPage:
+        # With the permissions in the key: a chat that may not reach a private host must not get the answer of
+        # one that may.
         key = (wish.key, *wish.settings.allow_private)
-        while (under_way := self._flights.get(key)) is not None:
+        # A loop: when the first caller was cancelled there is no outcome, and one of those who wait sends the
+        # request.
+        while (under_way := self._shared_fetches.get(key)) is not None:
             await under_way.done.wait()
             if isinstance(under_way.outcome, Exception):
                 raise under_way.outcome
             if under_way.outcome is not None:
                 return under_way.outcome
-        flight = self._flights[key] = _Flight()
+        flight = self._shared_fetches[key] = _SharedFetch()
         try:
             flight.outcome = await fetch()
             return flight.outcome
         except Exception as error:
+            # Shared too: ten chats that ask for a broken page make one request.
             flight.outcome = error
             raise
         finally:
-            del self._flights[key]
+            del self._shared_fetches[key]
             flight.done.set()
 
-    async def _fetched(self, wish: Wish, kept: Page | None) -> Got:
-        headers = {"accept": wish.accept, "accept-language": LANGUAGE, **_conditions(kept)}
+    async def _fetch(self, wish: PageRequest, kept: WebPage | None) -> FetchedPage:
+        headers = {"accept": wish.accept, "accept-language": ACCEPT_LANGUAGE, **_conditional_headers(kept)}
         if wish.refresh:
             headers["cache-control"] = "no-cache"
-        allowed = Allowed(wish.settings.allow_private)
+        allowed = AllowedHosts(wish.settings.allow_private)
         try:
             answer = await self._reach.get(wish.target, headers, allowed, wanted=check_type)
-        except Gone as gone:
+        except Unavailable as gone:
             if kept is None:
                 raise
-            return Got(kept, "stale", str(gone))
+            return FetchedPage(kept, "stale", str(gone))
         if answer.status == 304 and kept is not None:
-            return await self._confirmed(wish, kept, answer)
+            return await self._revalidate(wish, kept, answer)
         if answer.status >= 500 and kept is not None:
-            return Got(kept, "stale", f"{wish.target.place} answered HTTP {answer.status}.")
+            return FetchedPage(kept, "stale", f"{wish.target.place} answered HTTP {answer.status}.")
         page = await anyio.to_thread.run_sync(_page, wish.target.url, answer, abandon_on_cancel=True)
-        return Got(await self._put(wish, page, answer), "network", private=answer.private)
+        return FetchedPage(await self._store_page(wish, page, answer), "network", private=answer.private)
 
-    async def _confirmed(self, wish: Wish, kept: Page, answer: Answer) -> Got:
-        """The server says that the copy is still right."""
+    async def _revalidate(self, wish: PageRequest, kept: WebPage, answer: WebResponse) -> FetchedPage:
+        """Refresh a copy after the server answered 304."""
         page = msgspec.structs.replace(
             kept,
             etag=answer.headers.get("etag", kept.etag),
             last_modified=answer.headers.get("last-modified", kept.last_modified),
         )
-        return Got(
-            await self._put(wish, page, msgspec.structs.replace(answer, status=page.status)), "revalidated"
+        return FetchedPage(
+            await self._store_page(wish, page, msgspec.structs.replace(answer, status=page.status)),
+            "revalidated",
         )
 
-    async def _put(self, wish: Wish, page: Page, answer: Answer) -> Page:
-        """The page with its times; kept when it may be."""
+    async def _store_page(self, wish: PageRequest, page: WebPage, answer: WebResponse) -> WebPage:
+        """Return the page with its times, and cache it when that is allowed."""
         settings, now = wish.settings, self._now()
         seconds = lifetime(answer.status, answer.headers, settings.cache_ttl, now / 1000)
         page = msgspec.structs.replace(page, fetched_at=now, fresh_until=now + int((seconds or 0) * 1000))
+        # The cache is shared by all chats, and a private page is for those that may reach its host.
         if settings.cache_enabled and not answer.private:
             if seconds is None:
-                await self._safely(self._cache.remove_web_page(wish.key))
+                await self._log_failures(self._store.web_pages.remove(wish.key))
             else:
-                await self._safely(self._cache.put_web_page(wish.key, page, settings.cache_max_bytes))
+                await self._log_failures(self._store.web_pages.put(wish.key, page, settings.cache_max_bytes))
         return page
 
-    async def _kept(self, wish: Wish) -> Page | None:
+    async def _cached_page(self, wish: PageRequest) -> WebPage | None:
         if not wish.settings.cache_enabled:
             return None
         try:
-            return await self._cache.web_page(wish.key)
+            return await self._store.web_pages.find(wish.key)
         except StorageFailed as failure:
-            logger.warning("kept pages cannot be read", extra={"error": failure.message})
+            logger.warning("cached pages cannot be read", extra={"error": failure.message})
             return None
 
-    async def _safely(self, writing: Awaitable[None]) -> None:
-        """A page that cannot be kept is still a page."""
+    async def _log_failures(self, writing: Awaitable[None]) -> None:
+        """Log and continue: a page that cannot be stored is still returned."""
         try:
             await writing
         except StorageFailed as failure:
-            logger.warning("a page cannot be kept", extra={"error": failure.message})
+            logger.warning("a page cannot be cached", extra={"error": failure.message})
 
     def _now(self) -> int:
         return int(self._clock() * 1000)
 
 
-def _conditions(kept: Page | None) -> dict[str, str]:
-    """Ask only for what has changed since the copy was made."""
+def _conditional_headers(kept: WebPage | None) -> dict[str, str]:
+    """Return the headers of a conditional request."""
     if kept is None:
         return {}
     given = {"if-none-match": kept.etag, "if-modified-since": kept.last_modified}
     return {name: value for name, value in given.items() if value and value.isprintable() and value.isascii()}
 
 
-def _page(url: str, answer: Answer) -> Page:
-    """What an answer says. Takes as long as its text is, so it runs in a thread."""
+def _page(url: str, answer: WebResponse) -> WebPage:
+    """Convert a response to a page. Linear in its length, so it runs in a thread."""
     headers = answer.headers
     if answer.status in REDIRECTS and "location" in headers:
-        return Page(url, answer.status, "redirect", "", 0, 0, location=_as_utf8(headers["location"]))
+        return WebPage(url, answer.status, "redirect", "", 0, 0, location=_as_utf8(headers["location"]))
     if answer.status >= 300:
-        words = error_words(answer.body, headers, url) if answer.body else ""
+        words = error_excerpt(answer.body, headers, url) if answer.body else ""
         raise Unreadable(f"The server answered HTTP {answer.status}{': ' if words else '.'}{words}")
-    text = read(answer.body, headers, url)
-    return Page(
+    text = read_response(answer.body, headers, url)
+    return WebPage(
         url,
         answer.status,
         text.kind,
@@ -216,7 +235,7 @@ def _page(url: str, answer: Answer) -> Page:
 
 
 def _as_utf8(header: str) -> str:
-    """A header's bytes are read as Latin-1; what servers write into an address is UTF-8."""
+    """Decode a header as UTF-8: HTTP libraries read it as Latin-1, but servers write UTF-8 into addresses."""
     try:
         return header.encode("latin-1").decode()
     except UnicodeError:

@@ -1,11 +1,12 @@
-"""One request to one address: the name is resolved once, all its addresses are checked, one of them is connected to.
+"""One HTTP request: the name is resolved once, all its addresses are checked, one of them is connected to.
 
-Nothing resolves the name a second time, so it does no good to answer differently then. Follows no redirect, sends no
-credentials, keeps no cookies. Every answer is bounded: in time, bytes, headers, and what it unpacks to.
+The name is never resolved a second time, which prevents DNS rebinding. Follows no redirect, sends no credentials,
+stores no cookies. Every response is bounded: in time, bytes, headers, and decompressed size.
 """
 
 from __future__ import annotations
 
+import socket
 import zlib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -14,18 +15,25 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from ...providers.http import line as http
-from ...providers.http.line import Broken, Line, Proxy, Reading, Silent, Unreachable
-from .addresses import IP, Allowed, Target, check
+from ...providers.http import connection as http
+from ...providers.http.connection import (
+    ConnectionBroken,
+    ConnectionSilent,
+    HttpConnection,
+    Proxy,
+    ResponseReader,
+    Unreachable,
+)
+from .addresses import IP, AllowedHosts, Target, check
 
 if TYPE_CHECKING:
     import ssl
 
-MAX_TRIED = 4
-"""Addresses of one host that are tried one after the other."""
+MAX_ADDRESSES_TRIED = 4
+"""Addresses of one host that are tried in turn."""
 
 MAX_ERROR_BYTES = 16 * 1024
-"""Of the body of an answer that says what went wrong."""
+"""Bytes of the body of an error response."""
 
 USER_AGENT = "sidecar (fetch_url)"
 
@@ -33,8 +41,9 @@ Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """`seconds` is for one request from the name to the last byte, however slowly the bytes drip; `bytes` is what an
-    answer may have, packed or unpacked: a few times the longest page that people read."""
+    """`seconds` limits one request from DNS to the last byte, however slowly the bytes arrive; `bytes` limits a
+    response, compressed and decompressed: a few times the longest page that people read.
+    """
 
     seconds: float = 30.0
     silence: float = 15.0
@@ -45,15 +54,15 @@ class Limits(msgspec.Struct, frozen=True):
 DEFAULTS = Limits()
 
 
-class Gone(Exception):
-    """The network, the host or its answer is not there; an older copy may stand in."""
+class Unavailable(Exception):
+    """The network, the host or its response is missing; an older copy may be used."""
 
 
 class Unreadable(Exception):
-    """There is an answer, and it is none that can be used."""
+    """There is a response, but it cannot be used."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class WebResponse(msgspec.Struct, frozen=True):
     """`private` says that it came from this machine or its networks. `body` is empty for redirects and the like."""
 
     status: int
@@ -64,17 +73,15 @@ class Answer(msgspec.Struct, frozen=True):
 
 async def resolve(host: str, port: int) -> list[str]:
     """The addresses of a name, by the operating system. The one place where names become addresses."""
-    import socket
-
     try:
         found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise Gone(f"The name {host} cannot be resolved.") from error
+        raise Unavailable(f"The name {host} cannot be resolved.") from error
     return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
 
 
-class Reach:
-    """Asks addresses that may be asked. `wanted` tells by an answer's headers whether its body is of use."""
+class WebClient:
+    """Requests permitted addresses. `wanted` decides by the response headers whether to read the body."""
 
     def __init__(self, resolve: Resolve = resolve, limits: Limits = DEFAULTS) -> None:
         self._resolve = resolve
@@ -85,23 +92,27 @@ class Reach:
         self,
         target: Target,
         headers: dict[str, str],
-        allowed: Allowed,
+        allowed: AllowedHosts,
         *,
         wanted: Callable[[dict[str, str]], None],
-    ) -> Answer:
-        """The answer; Refused, Gone or Unreadable."""
+    ) -> WebResponse:
+        """Return the response; raise AddressRefused, Unavailable or Unreadable."""
         limits = self.limits
         try:
             with anyio.fail_after(limits.seconds):
                 addresses = await self._addresses(target)
+                # Resolved once, checked, and connected to by address: a name that is resolved a second time could
+                # lead elsewhere (DNS rebinding).
                 checked, private = check(target, addresses, allowed)
-                return await self._ask(target, checked, headers, private, wanted)
+                return await self._request(target, checked, headers, private, wanted)
         except TimeoutError as error:
-            raise Gone(f"{target.place} did not finish its answer within {limits.seconds:g} s.") from error
-        except Silent as error:
-            raise Gone(f"{target.place} said nothing for {limits.silence:g} s.") from error
-        except (Unreachable, Broken) as error:
-            raise Gone(f"{target.place}: {error}.") from error
+            raise Unavailable(
+                f"{target.place} did not finish its answer within {limits.seconds:g} s."
+            ) from error
+        except ConnectionSilent as error:
+            raise Unavailable(f"{target.place} said nothing for {limits.silence:g} s.") from error
+        except (Unreachable, ConnectionBroken) as error:
+            raise Unavailable(f"{target.place}: {error}.") from error
         except zlib.error as error:
             raise Unreadable(f"The answer of {target.place} cannot be unpacked.") from error
 
@@ -110,19 +121,20 @@ class Reach:
             return [str(target.literal)]
         return await self._resolve(target.host, target.port)
 
-    async def _ask(
+    async def _request(
         self,
         target: Target,
         addresses: list[IP],
         headers: dict[str, str],
         private: bool,
         wanted: Callable[[dict[str, str]], None],
-    ) -> Answer:
-        line = await self._connected(target, addresses, private)
+    ) -> WebResponse:
+        line = await self._connect(target, addresses, private)
         try:
             sent = {
                 "user-agent": USER_AGENT,
                 "accept-encoding": "gzip, deflate",
+                # One request per connection: an idle one could be reused for a name whose address was not checked.
                 "connection": "close",
                 **headers,
             }
@@ -135,15 +147,15 @@ class Reach:
                 wanted(answer.headers)
                 self._check_head(answer.headers)
                 body = await self._body(reading, self.limits.bytes, cut=False)
-            return Answer(answer.status, answer.headers, body, private)
+            return WebResponse(answer.status, answer.headers, body, private)
         finally:
             await line.close()
 
-    async def _connected(self, target: Target, addresses: list[IP], private: bool) -> Line:
-        """A connection to the first address that takes one; no other than these is asked."""
+    async def _connect(self, target: Target, addresses: list[IP], private: bool) -> HttpConnection:
+        """Connect to the first of these addresses that accepts; never to any other."""
         proxy, secure = await anyio.to_thread.run_sync(self._route, target, private, abandon_on_cancel=True)
         failed: Unreachable | None = None
-        for address in addresses[:MAX_TRIED]:
+        for address in addresses[:MAX_ADDRESSES_TRIED]:
             try:
                 with anyio.move_on_after(self.limits.connect):
                     return await http.connect(target.url, proxy, secure, address.compressed)
@@ -153,10 +165,11 @@ class Reach:
         raise failed or Unreachable("it has no address")
 
     def _route(self, target: Target, private: bool) -> tuple[Proxy | None, ssl.SSLContext | None]:
-        """The proxy and the certificates: both may have to be read from files. Private places are asked directly."""
+        """Return the proxy and the certificates: both may be read from files. Private hosts bypass the proxy."""
         try:
             if target.scheme == "https" and self._secure is None:
-                self._secure = http.trusted()
+                self._secure = http.tls_context()
+            # A proxy elsewhere cannot reach this machine's networks, or would mean others.
             proxy = None if private else http.proxy_for(target.url)
         except (OSError, ValueError) as error:
             raise Unreachable(f"proxy or certificates are set up wrongly ({error})") from error
@@ -164,14 +177,15 @@ class Reach:
 
     def _check_head(self, headers: dict[str, str]) -> None:
         encoding = headers.get("content-encoding", "identity").lower()
-        if encoding not in ("identity", "", *http.PACKED):
+        if encoding not in ("identity", "", *http.COMPRESSED_ENCODINGS):
             raise Unreadable(f"It is packed by {encoding[:40]!r}, which was not asked for.")
         length = headers.get("content-length", "")
         if length.isdigit() and len(length) < 20 and int(length) > self.limits.bytes:
             raise self._too_large()
 
-    async def _body(self, reading: Reading, most: int, *, cut: bool) -> bytes:
+    async def _body(self, reading: ResponseReader, most: int, *, cut: bool) -> bytes:
         received = bytearray(reading.take())
+        # Counted after decompression: a small answer may expand to gigabytes.
         while not reading.answer.is_complete and len(received) <= most:
             await reading.more(self.limits.silence)
             received += reading.take()

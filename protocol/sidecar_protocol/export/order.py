@@ -1,0 +1,77 @@
+"""Which events a method causes, and whether they come before or after its answer."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sidecar_protocol.catalog import Method
+
+
+class Order(NamedTuple):
+    """The events of a method, and what is promised of their order; no events when both are empty."""
+
+    events: tuple[str, ...] = ()
+    promise: str = ""
+
+
+_AFTER = "They follow the answer."
+_EITHER = "They are stored before the answer, and sent before or after it."
+
+_TURN = ("prompt.accepted", "turn.started", "chat.state")
+
+_OF_METHOD: dict[str, Order] = {
+    "chat/open": Order(
+        promise="The answer comes first, then the events of `replay`, then live ones."
+        " With `attached` nothing is replayed."
+    ),
+    "chat/fork": Order(promise="The answer comes first, then live events of the new chat."),
+    "chat/close": Order(promise="No event of the chat follows the answer."),
+    "chat/delete": Order(("chat.deleted",), "Readers in other connections get it as their last event."),
+    "chat/rename": Order(("chat.renamed",), _EITHER),
+    "chat/configure": Order(("config.updated",), _EITHER),
+    "chat/import": Order(
+        ("import.started", "import.ended"), "The answer comes when the import has ended and all is stored."
+    ),
+    "chat/rewind": Order(("files.updated", "chat.rewound"), _EITHER),
+    "chat/compact": Order(
+        ("compaction.started", "compaction.ended"),
+        "They are sent while the compaction runs, before or after.",
+    ),
+    "chat/uncompact": Order(("compaction.undone",), _EITHER),
+    "prompt/send": Order(
+        (*_TURN, "prompt.queued", "command.result"),
+        f"{_AFTER} Which come depends on `disposition`; all events of the turn follow, `turn.ended` last.",
+    ),
+    "turn/retry": Order(("chat.rewound", *_TURN), f"{_AFTER} `turn.ended` is the last of the turn."),
+    "prompt/edit": Order(("prompt.edited",), _EITHER),
+    "prompt/remove": Order(("prompt.removed",), _EITHER),
+    "prompt/resume": Order(("queue.updated", *_TURN), _AFTER),
+    "turn/cancel": Order(
+        ("turn.ended", "queue.updated"),
+        "`turn.ended` precedes the answer on a connection that has the chat open.",
+    ),
+    "files/open": Order(("files.updated",), _EITHER),
+    "files/close": Order(("files.updated",), _EITHER),
+    "files/pin": Order(("files.updated",), _EITHER),
+    "files/unpin": Order(("files.updated",), _EITHER),
+    "files/clear": Order(("files.updated",), _EITHER),
+    "patches/clear": Order(("patches.cleared",), _EITHER),
+    "patches/revert": Order(("patch.recorded",), _EITHER),
+    "patches/apply": Order(("patch.recorded",), _EITHER),
+    "permission/answer": Order(("permission.resolved", "chat.state"), _EITHER),
+    "input/answer": Order(("input.resolved", "chat.state"), _EITHER),
+    "snapshots/restore": Order(("files.updated", "snapshot.restored"), _EITHER),
+    "shutdown": Order(("turn.ended",), "Running turns end before the answer."),
+}
+
+
+def order_of(method: Method) -> Order:
+    return _OF_METHOD.get(method.name, Order())
+
+
+def order_in_words(method: Method) -> str:
+    """The sentence of the reference page."""
+    order = order_of(method)
+    if not order.events:
+        return order.promise or "Causes no events."
+    return f"Events: {', '.join(f'`{name}`' for name in order.events)}. {order.promise}"

@@ -1,0 +1,1 @@
+"""What a user or an app does to a chat besides prompting."""

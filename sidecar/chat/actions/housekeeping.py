@@ -1,0 +1,51 @@
+"""Purges without a request: chats that were idle for too long, blobs that nothing refers to, and old texts of
+requests."""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+
+from ...model.figures import PurgeCounts
+from ...system.clock import DAY_MS, now
+from ..sessions.chats import Chats
+from . import import_slices
+
+logger = logging.getLogger(__name__)
+
+SWEEP_INTERVAL_S = 24 * 3600.0
+"""A process that an app runs for weeks sweeps as well."""
+
+
+def removed_counts(removed: PurgeCounts) -> dict[str, int]:
+    """What was removed, without zeros, with the names of the contract."""
+    counts = msgspec.structs.asdict(removed)
+    return {_camel(name): count for name, count in counts.items() if count}
+
+
+async def sweep(chats: Chats, retention_days: int, sent_days: int) -> PurgeCounts:
+    """Finish interrupted purges, then purge unreferenced blobs, the chats that were idle for so many days and are
+    not open here, and the texts that were sent to models before so many days (0 keeps all)."""
+    await import_slices.sweep(chats.store)
+    unfinished = await chats.store.retention.resume_removal()
+    removed = await _purge_idle(chats, retention_days) if retention_days else PurgeCounts()
+    removed = removed.plus(PurgeCounts(blobs=await chats.store.retention.sweep_blobs()))
+    expired = await chats.store.sent_requests.remove_before(now() - sent_days * DAY_MS) if sent_days else 0
+    if unfinished or expired or removed != PurgeCounts():
+        await chats.store.retention.shrink_files()
+    return removed
+
+
+async def _purge_idle(chats: Chats, days: int) -> PurgeCounts:
+    open_here = {session.chat.id for session in chats.sessions}
+    idle = await chats.store.retention.idle_since(now() - days * DAY_MS)
+    removed, left = await chats.purge([id for id in idle if id not in open_here])
+    if left:
+        logger.info("idle chats are in use elsewhere and stay", extra={"chats": len(left)})
+    return removed
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

@@ -1,0 +1,1 @@
+"""Events on their way to the store, and the ids in them."""

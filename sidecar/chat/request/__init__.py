@@ -1,0 +1,1 @@
+"""The request to the model: collects candidates, fits them into the context window, builds the messages."""

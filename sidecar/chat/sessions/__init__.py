@@ -1,0 +1,1 @@
+"""Chats and their sessions: prompts, queue, leases, running turns."""

@@ -1,0 +1,1 @@
+"""One tool call: permission check, file writes, execution, storage of its output."""

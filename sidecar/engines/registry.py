@@ -1,0 +1,132 @@
+"""The engines by name, and what each can do. An engine's modules are imported when the engine is created."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import anyio
+import msgspec
+
+from ..model.failures import Refused
+from ..settings.keys import NATIVE_ENGINE
+from ..system.lazy import lazy_module
+from .base import Engine, EngineCapabilities, EngineChat
+
+if TYPE_CHECKING:
+    from . import direct, native
+else:
+    direct = lazy_module("sidecar.engines.direct")
+    native = lazy_module("sidecar.engines.native")
+
+logger = logging.getLogger(__name__)
+
+CLOSE_S = 0.5
+"""How long an engine may take to close, so that the process still exits within two seconds."""
+
+
+class EngineEntry(msgspec.Struct, frozen=True):
+    """One engine that a chat can use."""
+
+    name: str
+    """The value of `engine` in the settings and in a chat's configuration."""
+    capabilities: EngineCapabilities
+    create: Callable[[], Engine]
+    """Imports the engine's modules and returns an engine for one chat. It does no IO: `Engine.open` does."""
+
+
+def _create_native() -> Engine:
+    return native.NativeEngine()
+
+
+def _create_direct() -> Engine:
+    return direct.DirectEngine()
+
+
+DIRECT_ENGINE = "direct"
+"""Runs tool calls of a client that is an agent itself."""
+
+BUILT_IN = (
+    EngineEntry(NATIVE_ENGINE, EngineCapabilities(calls_provider=True, takes_steers=True), _create_native),
+    EngineEntry(
+        DIRECT_ENGINE,
+        EngineCapabilities(calls_provider=False, takes_steers=True, runs_client_calls=True),
+        _create_direct,
+    ),
+)
+"""An engine exists because it is in this table; a name that users choose is in `ENGINES` of
+`sidecar/settings/keys.py` too.
+"""
+
+
+class EngineRegistry:
+    def __init__(self, entries: Iterable[EngineEntry] = BUILT_IN) -> None:
+        self._entries: dict[str, EngineEntry] = {}
+        for entry in entries:
+            if entry.name in self._entries:
+                raise ValueError(f"two engines are named {entry.name!r}")
+            self._entries[entry.name] = entry
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The engines that a configuration can name."""
+        return tuple(
+            name for name, entry in self._entries.items() if not entry.capabilities.runs_client_calls
+        )
+
+    def find(self, name: str) -> EngineEntry:
+        """The engine of this name; refuses a name that only another version of the program knows."""
+        entry = self._entries.get(name)
+        if entry is None:
+            allowed = ", ".join(self.names)
+            raise Refused(
+                "precondition_failed",
+                f"`engine`: there is no engine {name[:80]!r} here, only {allowed}; set it by chat/configure",
+                params={"field": "engine", "expected": f"one of {allowed}"},
+            )
+        return entry
+
+
+class ChatEngine:
+    """The engine of one chat: opened for the first turn, and replaced when the chat is to use another one."""
+
+    def __init__(self) -> None:
+        self._opened: tuple[EngineEntry, EngineChat, Engine] | None = None
+        self._lock = anyio.Lock()
+
+    async def use(self, entry: EngineEntry, chat: EngineChat) -> Engine:
+        """The engine, opened for the chat as it is now."""
+        async with self._lock:
+            if self._opened and self._opened[:2] == (entry, chat):
+                return self._opened[2]
+            await self._close()
+            engine = entry.create()
+            try:
+                await engine.open(chat)
+            except BaseException:
+                # Also when the turn is cancelled while the engine opens: what was started until then must end.
+                await _close_engine(entry.name, engine)
+                raise
+            self._opened = entry, chat, engine
+            return engine
+
+    async def close(self) -> None:
+        """Close the engine; the next turn opens it again."""
+        async with self._lock:
+            await self._close()
+
+    async def _close(self) -> None:
+        if self._opened:
+            entry, _, engine = self._opened
+            self._opened = None
+            await _close_engine(entry.name, engine)
+
+
+async def _close_engine(name: str, engine: Engine) -> None:
+    """Close an engine. A failure is logged: it must not keep the chat from closing, or from using another engine."""
+    try:
+        with anyio.move_on_after(CLOSE_S, shield=True):
+            await engine.close()
+    except Exception:
+        logger.exception("an engine could not be closed", extra={"engine": name})

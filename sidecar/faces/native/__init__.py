@@ -1,5 +1,0 @@
-"""The native dialect: the wire contract of `protocol/`."""
-
-from .face import NativeFace
-
-__all__ = ["NativeFace"]

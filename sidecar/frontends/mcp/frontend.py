@@ -1,0 +1,173 @@
+"""MCP on the connection: both eras of its messages, and the table of its handlers. Decides nothing about tools."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from sidecar_protocol.errors import RpcError
+from sidecar_protocol.framing import Frame
+from sidecar_protocol.jsonrpc import Notification
+from sidecar_protocol.peer import Call, Cancelling, Peer
+
+from ...chat.services.client_app import ClientApp
+from ...rpc.dispatch import Dispatcher, Handler
+from ...system.lazy import lazy_module
+from .eras import CAPABILITIES, INSTRUCTIONS, SERVER_INFO, Caller, Handshake, complete, discovered
+from .messages import METHODS, InitializeParams, ListParams, McpMethod, McpResult, Params
+from .tool_table import TOOLS
+
+if TYPE_CHECKING:
+    from ..base import StatusData
+    from ..registry import Connection
+    from . import agent, calls, library, questions
+else:
+    agent = lazy_module("sidecar.frontends.mcp.agent")
+    calls = lazy_module("sidecar.frontends.mcp.calls")
+    library = lazy_module("sidecar.frontends.mcp.library")
+    questions = lazy_module("sidecar.frontends.mcp.questions")
+
+logger = logging.getLogger(__name__)
+
+FIRST_STORE_S = 1.0
+"""The host lists the tools first; what that loads would delay its answer."""
+
+CANCELLING = Cancelling("notifications/cancelled", "requestId", answers=False)
+
+
+class McpFrontend:
+    """Implements `Frontend` by the Model Context Protocol."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._host = connection.host
+        self._handshake = Handshake()
+        self._app: ClientApp | None = None
+        self._calls: calls.ToolCalls | None = None
+        self._tasks = connection.tasks
+        self._connected = False
+        self._peer = Peer(
+            connection.wire.send,
+            self._dispatcher().serve,
+            self._on_notification,
+            connection.tasks,
+            CANCELLING,
+        )
+
+    @property
+    def app(self) -> ClientApp:
+        if self._app is None:
+            self._app = questions.AgentApp(None)
+        return self._app
+
+    def receive(self, frame: Frame) -> None:
+        self._peer.receive(frame)
+
+    def send_status(self, type: str, data: StatusData) -> None:
+        """MCP has no such message."""
+
+    def reset(self) -> None:
+        """Nothing to detach: every call finds its chat again."""
+
+    def refuse(self) -> None:
+        self._peer.refuse(_shutting_down())
+        self._peer.cancel_calls()
+
+    async def idle(self) -> None:
+        await self._peer.idle()
+
+    def abandon(self) -> None:
+        self._peer.abandon()
+
+    def _dispatcher(self) -> Dispatcher[McpMethod]:
+        handlers: Mapping[str, Handler] = {
+            "initialize": self._initialize,
+            "server/discover": self._discover,
+            "ping": self._ping,
+            "tools/list": self._list_tools,
+            "tools/call": self._call_tool,
+            "resources/list": self._list_resources,
+            "resources/templates/list": self._list_templates,
+            "resources/read": self._read_resource,
+            "prompts/list": self._list_prompts,
+            "prompts/get": self._get_prompt,
+        }
+        return Dispatcher(METHODS, handlers, lambda method: None, lambda params: {})
+
+    def _caller(self, call: Call) -> Caller:
+        return self._handshake.caller_of(call.params)
+
+    def _on_notification(self, message: Notification) -> None:
+        if message.method not in ("notifications/initialized", "notifications/roots/list_changed"):
+            logger.info("ignored a notification", extra={"method": message.method[:80]})
+
+    async def _initialize(self, call: Call, params: InitializeParams) -> McpResult:
+        version = self._handshake.begin(params.protocol_version, params.client_info, params.capabilities)
+        caller = self._handshake.caller
+        assert caller is not None
+        self._connect(caller)
+        return {
+            "protocolVersion": version,
+            "capabilities": CAPABILITIES,
+            "serverInfo": SERVER_INFO,
+            "instructions": INSTRUCTIONS,
+        }
+
+    async def _discover(self, call: Call, params: Params) -> McpResult:
+        self._connect(self._caller(call))
+        return discovered()
+
+    async def _ping(self, call: Call, params: Params) -> McpResult:
+        caller = self._handshake.caller
+        return {} if caller else complete(self._caller(call), {})
+
+    async def _list_tools(self, call: Call, params: ListParams) -> McpResult:
+        tools = [tool.listed() for tool in TOOLS.values()]
+        return complete(self._caller(call), {"tools": tools}, listed=True)
+
+    async def _call_tool(self, call: Call, params: Any) -> McpResult:
+        caller = self._caller(call)
+        return await self._tool_calls().run(caller, params)
+
+    def _tool_calls(self) -> calls.ToolCalls:
+        if self._calls is None:
+            agents = agent.Agents(self._host.opened_chats, agent.project_folder())
+            self._calls = calls.ToolCalls(agents, self._host, self._peer, self._tasks)
+        return self._calls
+
+    def _connect(self, caller: Caller) -> None:
+        """Take the name of the client, once; from now on the events of its hooks are stored."""
+        if not self._connected:
+            self._connected = True
+            self._host.client_connected(f"{caller.name} {caller.client_version}".strip(), os.getppid())
+            self._tasks.start_soon(self._store_events)
+
+    async def _store_events(self) -> None:
+        await anyio.sleep(FIRST_STORE_S)
+        await self._tool_calls().store_events_forever()
+
+    async def _list_resources(self, call: Call, params: ListParams) -> McpResult:
+        found = await library.list_resources(await self._host.opened_chats(), self._project(), params.cursor)
+        return complete(self._caller(call), found, listed=True)
+
+    async def _list_templates(self, call: Call, params: ListParams) -> McpResult:
+        return complete(self._caller(call), {"resourceTemplates": library.TEMPLATES}, listed=True)
+
+    async def _read_resource(self, call: Call, params: Any) -> McpResult:
+        found = await library.read_resource(await self._host.opened_chats(), self._project(), params.uri)
+        return complete(self._caller(call), found, listed=True)
+
+    async def _list_prompts(self, call: Call, params: ListParams) -> McpResult:
+        return complete(self._caller(call), {"prompts": library.PROMPTS}, listed=True)
+
+    async def _get_prompt(self, call: Call, params: Any) -> McpResult:
+        return complete(self._caller(call), library.get_prompt(params.name, params.arguments))
+
+    def _project(self) -> str | None:
+        return agent.project_folder()
+
+
+def _shutting_down() -> RpcError:
+    return RpcError.named("shutting_down", "The sidecar is shutting down", retryable=True)

@@ -1,0 +1,5 @@
+"""The native protocol: the wire contract of `protocol/`."""
+
+from .frontend import NativeFrontend
+
+__all__ = ["NativeFrontend"]

@@ -1,0 +1,154 @@
+"""Requests from the server to the client, over the same pipe: permissions, input, buffers and tools of the app."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, get_args
+
+import msgspec
+from sidecar_protocol import messages as m
+from sidecar_protocol.errors import RpcError
+
+from ...chat.services.client_app import (
+    AppToolCall,
+    BufferRequest,
+    Capability,
+    InputAnswer,
+    InputRequest,
+    OfferedTool,
+    PermissionAnswer,
+    PermissionRequest,
+)
+from ...model import JsonObject
+from ...model.content import Decision, GivenBlock
+from ...model.failures import Failure, invalid_param
+from ...system.lazy import lazy_module
+from ...tools.base import Kind, Outcome
+
+if TYPE_CHECKING:
+    from ...tools import builtin
+    from ...tools.web import fetch_url
+else:
+    builtin = lazy_module("sidecar.tools.builtin")
+    fetch_url = lazy_module("sidecar.tools.web.fetch_url")
+
+MAX_TOOLS = 128
+"""More than a model can choose from; providers accept little more."""
+
+TOOL_KINDS: tuple[str, ...] = get_args(Kind)
+
+DECISIONS: tuple[Decision, ...] = get_args(Decision)
+
+Request = Callable[[str, Any], Awaitable[Any]]
+
+
+class NativeClientApp:
+    """Implements `ClientApp` for `chat`. `request` sends a request over the wire and waits for its answer."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._capabilities = m.ClientCapabilities()
+        self._tools: list[OfferedTool] = []
+
+    def on_initialize(self, params: m.InitializeParams) -> None:
+        self._capabilities = params.capabilities
+        self._tools = checked_tools(params.tools)
+
+    def offer(self, tools: Sequence[m.OfferedTool]) -> int:
+        """Set the app's tools, from the next turn on."""
+        self._tools = checked_tools(tools)
+        return len(self._tools)
+
+    def can(self, capability: Capability) -> bool:
+        return bool(getattr(self._capabilities, capability))
+
+    @property
+    def tools(self) -> list[OfferedTool]:
+        return self._tools
+
+    async def ask_permission(self, request: PermissionRequest) -> PermissionAnswer:
+        return _permission_answer(await self._ask("permission/request", request))
+
+    async def ask_input(self, request: InputRequest) -> InputAnswer:
+        return _input_answer(await self._ask("input/request", request))
+
+    async def call_tool(self, request: AppToolCall) -> Outcome:
+        return _app_outcome(await self._ask("tool/call", request))
+
+    async def read_buffer(self, request: BufferRequest) -> str | None:
+        text = (await self._ask("fs/readBuffer", request)).get("text")
+        return text if isinstance(text, str) else None
+
+    async def _ask(self, method: str, request: msgspec.Struct) -> JsonObject:
+        try:
+            answer = await self._request(method, request)
+        except RpcError as error:
+            raise Failure(
+                "internal_error", f"The app answered {method} with an error: {error.message}"
+            ) from error
+        if not isinstance(answer, dict):
+            raise Failure("internal_error", f"The app answered {method} with something that is not an object")
+        return answer
+
+
+def _permission_answer(answer: JsonObject) -> PermissionAnswer:
+    decision = answer.get("decision")
+    if decision not in DECISIONS:
+        raise Failure(
+            "invalid_params", f"`decision`: {str(decision)[:80]!r} is none of {', '.join(DECISIONS)}"
+        )
+    feedback, then = answer.get("feedback"), answer.get("then")
+    return PermissionAnswer(
+        decision, feedback if isinstance(feedback, str) else None, "stop" if then == "stop" else None
+    )
+
+
+def _input_answer(answer: JsonObject) -> InputAnswer:
+    action = answer.get("action")
+    if action not in ("accept", "decline", "cancel"):
+        raise Failure("invalid_params", f"`action`: {str(action)[:80]!r} is none of accept, decline, cancel")
+    values = answer.get("values")
+    return InputAnswer(action, values if isinstance(values, dict) else None)
+
+
+def _app_outcome(answer: JsonObject) -> Outcome:
+    given = answer.get("content")
+    blocks = [block for block in (given if isinstance(given, list) else []) if isinstance(block, dict)]
+    texts = [block.get("text") or f"[{block.get('type', 'content')}]" for block in blocks]
+    media = tuple(_medium(block) for block in blocks if block.get("type") in ("image", "audio"))
+    failed = answer.get("isError") is True
+    return Outcome("\n".join(map(str, texts)) or "(no output)", failed=failed, media=media)
+
+
+def _medium(block: JsonObject) -> GivenBlock:
+    """An image or audio of the app; a member of a wrong type counts as absent."""
+    names = ("data", "path", "blobId", "name")
+    given = {name: block[name] for name in names if isinstance(block.get(name), str)}
+    return msgspec.convert({"type": block["type"], **given}, GivenBlock)
+
+
+def checked_tools(tools: Sequence[m.OfferedTool]) -> list[OfferedTool]:
+    """Validate the app's tools: names and schemas that every provider accepts."""
+    if len(tools) > MAX_TOOLS:
+        raise invalid_param("tools", f"at most {MAX_TOOLS} tools")
+    names: set[str] = set(_own_tool_names()) if tools else set()
+    for place, tool in enumerate(tools):
+        field = f"tools[{place}]"
+        plain = tool.name.replace("_", "").replace("-", "")
+        if not (1 <= len(tool.name) <= 64 and plain.isascii() and plain.isalnum()):
+            raise invalid_param(f"{field}.name", "1 to 64 letters, digits, `_` and `-`")
+        if tool.name in names:
+            raise invalid_param(f"{field}.name", f"a name of its own; there is a tool {tool.name!r} already")
+        if tool.kind not in TOOL_KINDS:
+            raise invalid_param(f"{field}.kind", f"one of {', '.join(TOOL_KINDS)}")
+        if tool.timeout_ms is not None and tool.timeout_ms < 1:
+            raise invalid_param(f"{field}.timeoutMs", "a positive number")
+        names.add(tool.name)
+    return [
+        OfferedTool(tool.name, tool.description, tool.input_schema, tool.kind, tool.timeout_ms)  # type: ignore[arg-type]
+        for tool in tools
+    ]
+
+
+def _own_tool_names() -> list[str]:
+    return [tool.spec.name for tool in builtin.builtin_tools("off")] + [fetch_url.FetchUrl.spec.name]

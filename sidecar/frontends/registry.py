@@ -1,0 +1,97 @@
+"""The frontends by name, and which of them a client's first message chooses. A frontend's modules are imported when it
+is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+from anyio.abc import TaskGroup
+from sidecar_protocol import jsonrpc
+from sidecar_protocol.framing import Frame
+from sidecar_protocol.jsonrpc import Request
+
+from ..rpc.wire import MessageWriter
+from ..system.lazy import lazy_module
+
+if TYPE_CHECKING:
+    from . import mcp, native
+    from .base import EarlyAnswers, Frontend, Host
+else:
+    mcp = lazy_module("sidecar.frontends.mcp")
+    native = lazy_module("sidecar.frontends.native")
+
+MCP = "mcp"
+"""The Model Context Protocol, for coding agents; a command chooses it."""
+
+NATIVE = "native"
+"""The dialect of `protocol/`."""
+
+
+class Connection(msgspec.Struct, frozen=True):
+    """What a frontend is created with: the way to the client, and the process behind it."""
+
+    wire: MessageWriter
+    tasks: TaskGroup
+    host: Host
+    early: EarlyAnswers
+    greeting: Mapping[str, object] | None
+    """The `initialize` of the native dialect that the bootstrap has answered; None if it has answered none."""
+
+
+class FrontendEntry(msgspec.Struct, frozen=True):
+    """One dialect that the program speaks."""
+
+    name: str
+    load: Callable[[], Callable[[Connection], Frontend]]
+    """Imports the frontend's modules and returns what creates it."""
+    speaks: Callable[[Request], bool] | None = None
+    """Whether a client whose first message is this request speaks the dialect. None: the dialect is chosen by a
+    command, or because it is the default.
+    """
+
+
+def _load_native() -> Callable[[Connection], Frontend]:
+    return native.NativeFrontend
+
+
+def _load_mcp() -> Callable[[Connection], Frontend]:
+    return mcp.McpFrontend
+
+
+BUILT_IN = (FrontendEntry(NATIVE, _load_native), FrontendEntry(MCP, _load_mcp))
+"""A frontend exists because it is in this table."""
+
+
+class FrontendRegistry:
+    """`default` is the dialect of every first message that no other dialect claims: it answers wrong ones too."""
+
+    def __init__(self, entries: Iterable[FrontendEntry] = BUILT_IN, default: str = NATIVE) -> None:
+        self._entries: dict[str, FrontendEntry] = {}
+        for entry in entries:
+            if entry.name in self._entries:
+                raise ValueError(f"two frontends are named {entry.name!r}")
+            self._entries[entry.name] = entry
+        self.default = self.find(default)
+
+    def find(self, name: str) -> FrontendEntry:
+        """The frontend of this name, which a command of the program chooses."""
+        if name not in self._entries:
+            raise ValueError(f"there is no frontend {name!r}; there are: {', '.join(self._entries)}")
+        return self._entries[name]
+
+    @property
+    def needs_first_message(self) -> bool:
+        """Whether the first message can choose another dialect than the default."""
+        return any(entry.speaks for entry in self._entries.values())
+
+    def choose(self, first: Frame) -> FrontendEntry:
+        """The frontend for a client whose first frame this is."""
+        message = jsonrpc.parse(first)
+        if isinstance(message, Request):
+            for entry in self._entries.values():
+                if entry.speaks and entry.speaks(message):
+                    return entry
+        return self.default

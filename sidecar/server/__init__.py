@@ -1,0 +1,1 @@
+"""The process: start-up, life cycle, services, settings and shutdown."""

@@ -1,0 +1,237 @@
+"""Answers `initialize` and `ping` while the rest of the program is still being imported.
+
+Standard library only. It answers plain first messages; every other frame waits, in order, for the server, which
+validates it in full.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from sidecar_protocol import limits
+from sidecar_protocol.framing import Frame, Oversized
+
+from .. import __version__
+from ..media.formats import MAX_AUDIO_BYTES, MAX_IMAGE_BYTES, MAX_IMAGE_PIXELS, MAX_IMAGE_SIDE
+from ..rpc.stdio import StdinReader, StdoutWriter, take_over_stdio
+from ..system.launch import Handover, ServeOptions
+
+if TYPE_CHECKING:
+    from ..frontends.base import InitializeResult, PingResult
+    from ..frontends.registry import FrontendRegistry
+
+GREETING_WAIT_S = 0.02
+"""A client sends `initialize` at once; importing must not take the processor from the answer to it."""
+
+MAX_QUICK_BYTES = 16 * 1024
+"""A plain `initialize` is a few hundred bytes."""
+
+MAX_HELD_BYTES = 64 * 1024 * 1024
+"""Bytes that may wait for the server; more stays in the pipe."""
+
+MAX_PROCESS_ID = 2**31 - 1
+MAX_DELTA_MS = 60_000
+"""Larger numbers are for the server to judge."""
+
+
+def serve(options: ServeOptions, frontends: FrontendRegistry | None = None) -> NoReturn:
+    """Serve until the client is gone, then exit with a code of the contract. `frontends` are those of the program."""
+    source, target = take_over_stdio()
+    responder = EarlyResponder(source, target, options.framing, answers=options.frontend is None)
+    for name in ("SIGTERM", "SIGINT", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _exit_at_once)
+    responder.open()
+    # The reader's thread needs the interpreter lock to answer; an import in this thread would hold it for
+    # milliseconds at a time.
+    responder.greeted.wait(GREETING_WAIT_S)
+    gc.disable()  # nothing that is imported is garbage; collecting takes a tenth of the start
+    from ..frontends.registry import FrontendRegistry
+    from .connection import load_frontend
+    from .server import run
+
+    registry = frontends or FrontendRegistry()
+    load_frontend(registry, options.frontend)
+    # What start-up created stays for good: later collections need not look at it again.
+    gc.freeze()
+    gc.enable()
+    run(responder, options, registry)
+
+
+def initialize_result(instance_id: str) -> InitializeResult:
+    """The result of `initialize`."""
+    return {
+        "version": limits.VERSIONS[-1],
+        "server": {"name": "sidecar", "version": __version__},
+        "instanceId": instance_id,
+        "capabilities": {
+            "framings": limits.FRAMINGS,
+            "deliveries": limits.DELIVERIES,
+            **dict.fromkeys(limits.CLIENT_CAPABILITIES, True),
+            "tools": True,
+            "commands": True,
+        },
+        "limits": {
+            "maxFrameBytes": limits.MAX_FRAME_BYTES,
+            "maxChatIdBytes": limits.MAX_ID_BYTES,
+            "maxQueuedPrompts": limits.MAX_QUEUED_PROMPTS,
+            "maxDeltaBytes": limits.MAX_DELTA_BYTES,
+            "maxMetaBytes": limits.MAX_META_BYTES,
+            "maxImageBytes": MAX_IMAGE_BYTES,
+            "maxImageSide": MAX_IMAGE_SIDE,
+            "maxImagePixels": MAX_IMAGE_PIXELS,
+            "maxAudioBytes": MAX_AUDIO_BYTES,
+        },
+    }
+
+
+class EarlyResponder:
+    """Owns the pipes from the start; hands frames to the server once it is imported. `answers` is False when the
+    command has chosen a dialect: then all frames wait for the server.
+    """
+
+    def __init__(self, source: int, target: int, framing: str, *, answers: bool = True) -> None:
+        self._answers = answers
+        self.instance_id = os.urandom(8).hex()
+        self.started = time.monotonic()
+        self.greeted = threading.Event()
+        self.stdout_writer = StdoutWriter(target, self._end)
+        self._stdin_reader = StdinReader(source, framing, self.stdout_writer, self._take, self._end)
+        self._lock = threading.Condition()
+        self._greeting: Mapping[str, object] | None = None
+        self._held_frames: list[Frame] = []
+        self._held_bytes = 0
+        self._ended = False
+        self._to_server: Callable[[Sequence[Frame]], None] | None = None
+        self._on_end: Callable[[], None] | None = None
+
+    def open(self) -> None:
+        self.stdout_writer.start()
+        self._stdin_reader.start()
+
+    def hand_over(self, take: Callable[[Sequence[Frame]], None], on_end: Callable[[], None]) -> Handover:
+        """From now on pass frames to `take`, called from the reader's thread."""
+        with self._lock:
+            self._to_server, self._on_end = take, on_end
+            # Taken and switched under one lock: no frame is lost between the two, and none overtakes another.
+            held, self._held_frames = self._held_frames, []
+            self._lock.notify_all()
+            return Handover(self._greeting, held, self._ended)
+
+    def initialize_result(self) -> InitializeResult:
+        """The result of `initialize`."""
+        return initialize_result(self.instance_id)
+
+    def ping(self, inflight: int) -> PingResult:
+        """The result of `ping`."""
+        return {
+            "now": time.time_ns() // 1_000_000,
+            "uptimeMs": int((time.monotonic() - self.started) * 1000),
+            "instanceId": self.instance_id,
+            "inflight": inflight,
+        }
+
+    def _take(self, frames: Sequence[Frame]) -> None:
+        with self._lock:
+            # Blocks the reader's thread, so the pipe fills and the client waits.
+            self._lock.wait_for(lambda: self._held_bytes < MAX_HELD_BYTES or self._to_server)
+            # Under the lock: a frame read now could otherwise reach the server before those that `hand_over`
+            # returns.
+            if self._to_server:
+                self._to_server(frames)
+                return
+            for frame in frames:
+                # Once one frame is held, all later ones are: an answer out of order would be a different program to
+                # the client.
+                if self._held_frames or not self._answer(frame):
+                    self._held_frames.append(frame)
+                    self._held_bytes += len(frame) if not isinstance(frame, Oversized) else 0
+        self.greeted.set()
+
+    def _end(self) -> None:
+        with self._lock:
+            self._ended = True
+            on_end = self._on_end
+        self.greeted.set()
+        if on_end:
+            on_end()
+
+    def _answer(self, frame: Frame) -> bool:
+        """Answer a plain `initialize` or `ping`; False leaves the frame to the server."""
+        message = _plain_request(frame) if self._answers else None
+        if message is None:
+            return False
+        if message["method"] == "ping" and not message.get("params"):
+            result: Mapping[str, object] = self.ping(0)
+        elif (
+            message["method"] == "initialize" and self._greeting is None and _is_plain(message.get("params"))
+        ):
+            self._greeting = message["params"]
+            result = self.initialize_result()
+        else:
+            return False
+        self.stdout_writer.send(
+            json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+        )
+        return True
+
+
+def _plain_request(frame: Frame) -> dict[str, Any] | None:
+    """The frame as a request, if it needs no further validation."""
+    # Escapes and non-ASCII may hold lone surrogates: such a frame is left to the decoder that refuses
+    # them.
+    if not isinstance(frame, bytes) or len(frame) > MAX_QUICK_BYTES or not frame.isascii() or b"\\" in frame:
+        return None
+    try:
+        message = json.loads(frame)
+    except (ValueError, RecursionError):
+        return None
+    if (
+        not isinstance(message, dict)
+        or message.get("jsonrpc") != "2.0"
+        or not isinstance(message.get("method"), str)
+    ):
+        return None
+    id = message.get("id")
+    plain_id = isinstance(id, str) or (type(id) is int and abs(id) < 2**53)
+    return message if plain_id else None
+
+
+def _is_plain(params: Any) -> bool:
+    """Whether `params` are those of an ordinary `initialize`."""
+    if not isinstance(params, dict) or not params.keys() <= limits.PLAIN_MEMBERS:
+        return False
+    client = params.get("client")
+    capabilities = params.get("capabilities", {})
+    versions = params.get("versions")
+    return (
+        params.get("protocol") == limits.PROTOCOL
+        and isinstance(versions, list)
+        and all(type(version) is int for version in versions)
+        and not set(limits.VERSIONS).isdisjoint(versions)
+        and isinstance(client, dict)
+        and "name" in client
+        and all(isinstance(client.get(name, ""), str) for name in limits.CLIENT_MEMBERS)
+        and isinstance(capabilities, dict)
+        and capabilities.keys() <= set(limits.CLIENT_CAPABILITIES)
+        and all(isinstance(value, bool) for value in capabilities.values())
+        and _is_count(params.get("processId", 1), 1, MAX_PROCESS_ID)
+        and _is_count(params.get("deltaMs", 0), 0, MAX_DELTA_MS)
+    )
+
+
+def _is_count(value: Any, low: int, high: int) -> bool:
+    return type(value) is int and low <= value <= high
+
+
+def _exit_at_once(number: int, frame: FrameType | None) -> None:
+    """Exit on a signal before the server is running: nothing is open, so there is nothing to close."""
+    os._exit(128 + number)

@@ -1,0 +1,1 @@
+"""SQLite: connections, transactions, opening, locks and the reserve."""

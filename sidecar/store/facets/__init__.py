@@ -1,0 +1,1 @@
+"""The facets of the store, one per group of tables: whole operations on values."""

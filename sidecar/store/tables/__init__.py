@@ -1,0 +1,1 @@
+"""One module per table, or per group of tables: rows in, values out."""

@@ -1,0 +1,19 @@
+"""The values of options and settings that several layers name. Imports nothing: settings are read before `typing` is
+needed. Where messages are decoded by these types, `Literal[MODES]` makes one.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Mode = Literal["ask", "accept-edits", "read-only", "auto"]
+    Sandbox = Literal["auto", "require", "off"]
+    GateSwitch = Literal["auto", "always", "never"]
+    LogLevel = Literal["error", "warn", "info", "debug", "trace"]
+
+MODES: tuple[Mode, ...] = ("ask", "accept-edits", "read-only", "auto")
+SANDBOXES: tuple[Sandbox, ...] = ("auto", "require", "off")
+GATE_SWITCHES: tuple[GateSwitch, ...] = ("auto", "always", "never")
+LOG_LEVELS: tuple[LogLevel, ...] = ("error", "warn", "info", "debug", "trace")

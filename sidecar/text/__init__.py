@@ -1,0 +1,1 @@
+"""Pure functions on strings. Knows nothing else of ours."""

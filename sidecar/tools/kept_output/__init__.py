@@ -1,0 +1,1 @@
+"""Tools that search and read text stored in the index instead of the context window."""

@@ -1,0 +1,1 @@
+"""Tools that users see or answer."""

@@ -1,0 +1,1 @@
+"""Tests of the running program, from outside: spawned processes, pipes, terminals."""

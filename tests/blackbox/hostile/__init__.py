@@ -1,0 +1,1 @@
+"""Files and folders made to attack whoever reads them."""

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pytest
+
+from sidecar.adapters.registry import ADAPTERS, UNKNOWN, detect, session_id
+
+COPILOT = {"COPILOT_AGENT_SESSION_ID": "c-1", "CLAUDE_PROJECT_DIR": "/p"}
+
+
+@pytest.mark.parametrize(
+    ("client", "environ", "chosen", "found"),
+    [
+        ("claude-code", {}, None, "claude-code"),
+        ("codex-mcp-client", {"CLAUDECODE": "1"}, None, "codex"),
+        ("qwen-cli-mcp-client-sidecar", {"GEMINI_CLI": "1"}, None, "qwen-code"),
+        ("Visual-Studio-Code", {}, "codex", "vscode"),
+        ("someone", {"CLAUDECODE": "1"}, "codex", "codex"),
+        ("someone", {"CLAUDECODE": "1"}, None, "claude-code"),
+        ("someone", COPILOT, None, "copilot"),
+        ("", {"GEMINI_CLI": "1"}, None, "gemini-cli"),
+        ("claude-code-fan", {}, None, "mcp"),
+    ],
+)
+def test_the_client_name_counts_before_all_else(
+    client: str, environ: dict[str, str], chosen: str | None, found: str
+) -> None:
+    assert detect(client, environ, chosen).name == found
+
+
+def test_no_two_adapters_claim_one_client() -> None:
+    clients = [client for adapter in ADAPTERS.values() for client in adapter.clients]
+
+    assert len(clients) == len(set(clients))
+
+
+@pytest.mark.parametrize(
+    ("adapter", "meta", "environ", "found"),
+    [
+        ("codex", {"x-codex-turn-metadata": {"session_id": "s1"}}, {}, "s1"),
+        ("codex", {"x-codex-turn-metadata": "s1"}, {}, None),
+        ("codex", {}, {"CLAUDE_CODE_SESSION_ID": "other"}, None),
+        ("claude-code", {}, {"CLAUDE_CODE_SESSION_ID": "s2"}, "s2"),
+        ("copilot", {}, COPILOT, "c-1"),
+        ("zed", {}, COPILOT, None),
+    ],
+)
+def test_a_session_is_named_by_its_own_agent(
+    adapter: str, meta: dict[str, object], environ: dict[str, str], found: str | None
+) -> None:
+    assert session_id(ADAPTERS[adapter], meta, environ) == found
+
+
+def test_an_unknown_client_has_no_session_id() -> None:
+    assert session_id(UNKNOWN, {"session_id": "x"}, COPILOT) is None

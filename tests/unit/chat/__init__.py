@@ -1,0 +1,1 @@
+"""The conversation, part by part: what can be tested without a process."""

@@ -1,0 +1,133 @@
+"""The tables are the ones that tiktoken would download, and are loaded late, once, and without the network."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import tiktoken
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiktoken_ext import openai_public  # type: ignore[import-untyped]
+
+from sidecar.context.tokens import build, encodings, ranks
+from sidecar.context.tokens.counting import TokenCounter, is_loaded, load
+from sidecar.context.tokens.encodings import CL100K, O200K, TABLES
+from sidecar.context.tokens.families import family_of
+
+GPT = family_of("gpt-4o")
+OLD_GPT = family_of("gpt-4")
+SINGLES = [bytes([byte]) for byte in range(256)]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_pattern_and_table_are_the_ones_that_tiktoken_would_download(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected: list[str] = []
+
+    def no_download(url: str, expected_hash: str) -> dict[bytes, int]:
+        expected.append(expected_hash)
+        return {}
+
+    monkeypatch.setattr(openai_public, "load_tiktoken_bpe", no_download)
+    published: dict[str, Any] = openai_public.ENCODING_CONSTRUCTORS[name]()
+    table = ranks.unpack_ranks(encodings.path_of(name).read_bytes())
+
+    assert TABLES[name].pattern == published["pat_str"]
+    assert [hashlib.sha256(ranks.tiktoken_file(table)).hexdigest()] == expected == [TABLES[name].sha256]
+    assert list(table.values()) == list(range(TABLES[name].tokens))
+
+
+def test_both_tables_together_are_small_enough_to_ship() -> None:
+    assert sum(encodings.path_of(name).stat().st_size for name in TABLES) < 1_500_000
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0), st.integers(0)), max_size=60), st.permutations(SINGLES))
+def test_any_table_of_joined_tokens_is_unpacked_as_it_was(
+    joins: list[tuple[int, int]], singles: list[bytes]
+) -> None:
+    tokens = list(singles)
+    for left, right in joins:
+        token = tokens[left % len(tokens)] + tokens[right % len(tokens)]
+        if token not in tokens and len(token) < 200:
+            tokens.append(token)
+
+    assert list(ranks.unpack_ranks(ranks.pack_ranks(tokens)).items()) == [
+        (t, at) for at, t in enumerate(tokens)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "wrong"),
+    [(SINGLES[:-1], "single bytes"), ([*SINGLES, b"abc"], "Token 256 is not made of two earlier ones")],
+)
+def test_what_is_no_table_is_not_packed(tokens: list[bytes], wrong: str) -> None:
+    with pytest.raises(ValueError, match=wrong):
+        ranks.pack_ranks(tokens)
+
+
+def test_a_table_of_another_content_is_not_written(tmp_path: Path) -> None:
+    (tmp_path / "encoders").mkdir()
+    before = encodings.path_of(O200K).read_bytes()
+    lines = msgspec.json.encode({"bpe_ranks": "! 0 IQ== Ig==\n! 2 Iw=="})
+    (tmp_path / "encoders" / f"{O200K}.json").write_bytes(lines)
+
+    assert build.tokens_of(tmp_path / "encoders" / f"{O200K}.json") == [b"!", b'"', b"#"]
+    with pytest.raises(ValueError, match="tiktoken expects 446a"):
+        build.build(tmp_path)
+    assert encodings.path_of(O200K).read_bytes() == before
+
+
+def test_a_package_with_a_gap_between_its_ranks_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "gap.json").write_bytes(msgspec.json.encode({"bpe_ranks": "! 0 IQ==\n! 2 Iw=="}))
+    with pytest.raises(ValueError, match="starts at rank 2; rank 1 is next"):
+        build.tokens_of(tmp_path / "gap.json")
+
+
+@pytest.fixture
+def unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encodings, "_loaded", {})
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_a_table_is_loaded_when_first_asked_for_and_once_for_all_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[str] = []
+    real = tiktoken.Encoding
+
+    def counted(name: str, **members: Any) -> tiktoken.Encoding:
+        made.append(name)
+        return real(name, **members)
+
+    monkeypatch.setattr(tiktoken, "Encoding", counted)
+    assert not is_loaded(OLD_GPT)
+    threads = [threading.Thread(target=load, args=(OLD_GPT,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert (made, is_loaded(OLD_GPT), is_loaded(GPT)) == ([CL100K], True, False)
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_loading_and_counting_open_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "socket", None)
+    monkeypatch.setattr(socket, "getaddrinfo", None)
+    assert TokenCounter().count("hello world", OLD_GPT) == 2
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_encoder_keeps_no_second_copy_of_its_table(name: str) -> None:
+    encoder = encodings.encoding(name)
+    assert encoder.decode_bytes([TABLES[name].tokens - 1])
+    assert sys.getsizeof(encoder._mergeable_ranks) < 1000

@@ -1,0 +1,257 @@
+"""The generated files are what the table says; every method is on the page with an example that is true."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from sidecar_protocol.catalog import METHODS, NOTIFICATIONS, REQUESTS, Method, Question
+from sidecar_protocol.errors import CODES
+from sidecar_protocol.export import openrpc
+from sidecar_protocol.export.__main__ import PROTOCOL, generated
+from sidecar_protocol.export.examples import examples
+from sidecar_protocol.export.order import _OF_METHOD as ORDERED
+from sidecar_protocol.export.order import Order, order_in_words, order_of
+from sidecar_protocol.export.reference import pretty
+from sidecar_protocol.export.schemas import members, schemas, struct_schemas
+from sidecar_protocol.export.vocabulary import MEANINGS
+from sidecar_protocol.messages import EVENT_TYPES, ITEM_TYPES, STATUS_TYPES
+from sidecar_protocol.messages.base import Params, Wire
+
+PAGE = PROTOCOL / "README.md"
+
+_ASKED_OF = {
+    "permissions": "Asked of a client whose `capabilities` have `permissions`.",
+    "input": "Asked of a client whose `capabilities` have `input`.",
+    "buffers": "Asked of a client whose `capabilities` have `buffers`.",
+    "tools": "Asked of a client that has offered tools",
+}
+
+EVENT_DATA = {row.data for row in [*EVENT_TYPES.values(), *STATUS_TYPES.values()]}
+
+each_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS.keys())
+each_request = pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS.keys())
+each_of_both = pytest.mark.parametrize(
+    "row", [*METHODS.values(), *REQUESTS.values()], ids=lambda row: row.name
+)
+
+
+@pytest.mark.parametrize("path", generated(), ids=lambda path: path.name)
+def test_a_generated_file_is_not_stale(path: Path) -> None:
+    assert path.read_text("utf-8") == generated()[path], "stale: run `make generate`"
+
+
+@each_of_both
+def test_the_example_of_the_table_decodes(row: Method | Question) -> None:
+    assert msgspec.convert(row.example, row.params)
+
+
+@each_method
+def test_a_method_is_on_the_page_with_its_parameters_and_an_exchange(method: Method) -> None:
+    section = _section(f"### `{method.name}`")
+
+    assert method.summary in " ".join(section.split())
+    assert [m.name for m in members(method.params.__name__) if f"| `{m.name}` |" not in section] == []
+    assert f'"method": "{method.name}"' in section
+    assert '"result": ' in section
+
+
+@each_request
+def test_a_request_to_the_client_is_on_the_page_with_who_is_asked_and_an_exchange(request_: Question) -> None:
+    section = _section(f"### `{request_.name}`")
+
+    assert request_.summary in " ".join(section.split())
+    assert _ASKED_OF[request_.offered_by] in section
+    assert f"| {request_.summary} | `{request_.offered_by}` |" in PAGE.read_text("utf-8")
+    both = [*members(request_.params.__name__), *members(request_.result.__name__)]
+    assert [m.name for m in both if f"| `{m.name}` |" not in section] == []
+    assert f'"method": "{request_.name}"' in section
+    assert '"result": ' in section
+
+
+@each_of_both
+def test_an_exchange_decodes(row: Method | Question) -> None:
+    example = examples()[row.name]
+
+    msgspec.convert(example.params, row.params)
+    msgspec.convert(example.result, row.result)
+
+
+def test_a_capability_that_offers_a_request_is_one_that_a_client_can_have() -> None:
+    offered = {request.offered_by for request in REQUESTS.values()}
+
+    assert offered - {"tools"} == {m.name for m in members("ClientCapabilities")}
+    assert "tools" in {m.name for m in members("InitializeParams")}
+
+
+def test_every_member_of_every_type_has_a_meaning() -> None:
+    assert [f"{name}.{m.name}" for name in schemas() for m in members(name) if not m.meaning] == []
+
+
+@pytest.mark.parametrize(
+    ("union", "types"), [("Event", EVENT_TYPES), ("Status", STATUS_TYPES), ("Item", ITEM_TYPES)]
+)
+def test_a_union_has_a_member_for_each_type_and_a_last_one_for_all_others(
+    union: str, types: Mapping[str, object]
+) -> None:
+    named = [schemas()[ref["$ref"].rpartition("/")[2]] for ref in schemas()[union]["anyOf"]]
+
+    assert [one["properties"]["type"].get("const") for one in named] == [*types, None]
+    assert named[-1]["properties"]["type"]["not"] == {"$ref": f"#/components/schemas/{union}Type"}
+    assert schemas()[f"{union}Type"]["enum"] == list(types)
+
+
+def test_the_data_of_every_event_and_status_names_its_members() -> None:
+    told: dict[str, Any] = {}
+    for union, types in [("Event", EVENT_TYPES), ("Status", STATUS_TYPES)]:
+        told |= {
+            ref["$ref"]: schemas()[ref["$ref"].rpartition("/")[2]]["properties"]["data"]
+            for ref in schemas()[union]["anyOf"][: len(types)]
+        }
+
+    assert [ref for ref, data in told.items() if data["type"] != "object" or "properties" not in data] == []
+    assert len(told) == len(EVENT_TYPES) + len(STATUS_TYPES)
+
+
+CLIENTS_OWN = {"ClientInfo", "PermissionAnswer", "InputAnswer", "ToolCallResult"}
+"""What a client sends: a member that it leaves out has its default."""
+
+
+def test_no_member_of_what_the_sidecar_answers_has_a_default_that_readers_must_know() -> None:
+    answered = [
+        struct
+        for struct in _sent(Wire)
+        if struct not in EVENT_DATA and struct.__name__ in struct_schemas().keys() - CLIENTS_OWN
+    ]
+
+    assert len(answered) > 100
+    for struct in answered:
+        rows = members(struct.__name__)
+        sent = msgspec.json.decode(msgspec.json.encode(_least(struct)))
+        assert [row.name for row in rows if row.schema.get("default") is not None] == [], struct
+        assert {row.name for row in rows if row.required} <= sent.keys(), struct
+
+
+def test_every_enum_of_the_document_says_its_type() -> None:
+    assert [node for node in _nodes(openrpc()) if "enum" in node and "type" not in node] == []
+
+
+@each_method
+def test_the_events_that_a_method_causes_are_events_of_the_contract(method: Method) -> None:
+    assert set(order_of(method).events) <= EVENT_TYPES.keys()
+    assert order_in_words(method) in " ".join(_section(f"### `{method.name}`").split())
+
+
+def test_the_order_of_methods_is_said_of_no_other_names() -> None:
+    assert {method.name for method in METHODS.values() if order_of(method) != Order()} == ORDERED.keys()
+
+
+@each_method
+def test_required_parameters_come_before_optional_ones(method: Method) -> None:
+    (document,) = [one for one in openrpc()["methods"] if one["name"] == method.name]
+    required = [param["required"] for param in document["params"]]
+
+    assert required == sorted(required, reverse=True)
+
+
+def test_every_link_of_the_page_leads_to_a_heading() -> None:
+    page = PAGE.read_text("utf-8")
+    headings = {
+        re.sub(r"[^a-z0-9_-]", "", line.lower().replace(" ", "-").lstrip("#-")) for line in _headings(page)
+    }
+
+    assert set(re.findall(r"\]\(#([^)]+)\)", page)) - headings == set()
+
+
+def test_the_page_has_no_mark_left() -> None:
+    assert re.findall(r"^<!-- [a-z]+ -->$", PAGE.read_text("utf-8"), re.MULTILINE) == []
+
+
+def test_every_error_has_a_meaning() -> None:
+    assert MEANINGS.keys() == CODES.keys()
+
+
+def test_the_document_names_every_method_request_notification_error_and_event_type() -> None:
+    document = openrpc()
+
+    assert [method["name"] for method in document["methods"]] == list(METHODS)
+    assert {request["name"]: request["offeredBy"] for request in document["x-requests"]} == {
+        name: request.offered_by for name, request in REQUESTS.items()
+    }
+    assert [notice["name"] for notice in document["x-notifications"]] == list(NOTIFICATIONS)
+    assert {error["name"]: error["code"] for error in document["x-errors"]} == CODES
+    assert document["x-event-types"] == {name: row.meaning for name, row in EVENT_TYPES.items()}
+
+
+def test_a_request_of_the_document_has_its_types_and_an_example() -> None:
+    for request in openrpc()["x-requests"]:
+        row = REQUESTS[request["name"]]
+        names = [request[part]["$ref"].rpartition("/")[2] for part in ("params", "result")]
+        assert names == [row.params.__name__, row.result.__name__]
+        assert msgspec.convert(request["example"]["params"], row.params)
+        assert msgspec.convert(request["example"]["result"], row.result)
+
+
+def test_every_reference_in_the_document_leads_somewhere() -> None:
+    document = openrpc()
+
+    assert [ref for ref in _references(document) if _resolve(document, ref) is None] == []
+
+
+def test_json_that_fits_a_line_stays_on_one_and_the_rest_is_broken() -> None:
+    long = "x" * 90
+
+    assert pretty({"a": [1, {"b": None}]}) == '{"a": [1, {"b": null}]}'
+    assert pretty({"a": long, "b": []}) == f'{{\n  "a": "{long}",\n  "b": []\n}}'
+
+
+def _section(heading: str) -> str:
+    _, _, rest = PAGE.read_text("utf-8").partition(f"\n{heading}\n")
+    return rest.partition("\n### ")[0]
+
+
+def _headings(page: str) -> list[str]:
+    return [line for line in page.splitlines() if line.startswith("#")]
+
+
+def _sent(base: type[Wire]) -> Iterator[type[Wire]]:
+    """The types that the sidecar sends."""
+    for struct in base.__subclasses__():
+        if not issubclass(struct, Params):
+            yield struct
+            yield from _sent(struct)
+
+
+def _least(struct: type[Wire]) -> Wire:
+    """A value with nothing but what it must be given."""
+    fields = msgspec.structs.fields(struct)
+    return struct(**{field.name: None for field in fields if field.required})
+
+
+def _nodes(node: Any) -> Iterator[dict[str, Any]]:
+    """Every schema in a schema. Examples are values, which may have members of any name."""
+    if isinstance(node, dict):
+        if isinstance(node.get("enum"), list):
+            yield node
+        node = [value for name, value in node.items() if name not in ("examples", "example")]
+    for part in node if isinstance(node, list) else []:
+        yield from _nodes(part)
+
+
+def _references(node: Any) -> list[str]:
+    if isinstance(node, list):
+        return [ref for item in node for ref in _references(item)]
+    if isinstance(node, dict):
+        own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
+        return own + [ref for item in node.values() for ref in _references(item)]
+    return []
+
+
+def _resolve(document: Any, ref: str) -> Any:
+    for part in ref.removeprefix("#/").split("/"):
+        document = document.get(part, {})
+    return document or None
