@@ -45,6 +45,15 @@ def pytest_xdist_auto_num_workers() -> int:
     return int(named) if named else (os.cpu_count() or 1) + 1
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the names of what failed to the file that SIDECAR_FAILED_TESTS names, one per line, for `.ci/run`."""
+    path = os.environ.get("SIDECAR_FAILED_TESTS")
+    reporter: Any = session.config.pluginmanager.get_plugin("terminalreporter")
+    if path and reporter and not hasattr(session.config, "workerinput"):
+        failed = [report.nodeid for kind in ("failed", "error") for report in reporter.stats.get(kind, [])]
+        Path(path).write_text("".join(f"{name}\n" for name in dict.fromkeys(failed)))
+
+
 def pytest_collectstart() -> None:
     """What is collected stays to the end: looking for garbage among it takes a third of the time of collecting."""
     gc.disable()
