@@ -226,9 +226,11 @@ class Sidecar:
             ]
 
     def wait_until(self, ready: Callable[[], bool], timeout: float, what: str) -> None:
-        """Wait for frames until `ready()`; it is asked again after each read."""
+        """Wait until `ready()`; it is asked again after each read, and now and then for what no frame tells."""
+        end = time.monotonic() + timeout
         with self._changed:
-            self._changed.wait_for(lambda: ready() or self._ended, timeout)
+            while not (ready() or self._ended) and time.monotonic() < end:
+                self._changed.wait(ASK_AGAIN_S)
             if not ready():
                 state = "stdout ended" if self._ended else f"{timeout} s passed"
                 raise AssertionError(self._explain(f"no {what}: {state}"))
