@@ -34,6 +34,9 @@ EXIT_WITHIN = 2.0
 FIRST_ID = 1001
 """Our own ids; those that tests of raw input write by hand are smaller or words."""
 
+ASK_AGAIN_S = 0.05
+"""What a test waits for may be a file or a process: no frame announces it, so it is asked for this often."""
+
 EventTest = Callable[[Json], bool]
 
 
@@ -226,11 +229,11 @@ class Sidecar:
             ]
 
     def wait_until(self, ready: Callable[[], bool], timeout: float, what: str) -> None:
-        """Wait until `ready()`; it is asked again after each read, and now and then for what no frame tells."""
+        """Wait until `ready()`, which is called after each read and every `ASK_AGAIN_S`."""
         end = time.monotonic() + timeout
         with self._changed:
             while not (ready() or self._ended) and time.monotonic() < end:
-                self._changed.wait(ASK_AGAIN_S)
+                self._changed.wait(min(ASK_AGAIN_S, max(0.0, end - time.monotonic())))
             if not ready():
                 state = "stdout ended" if self._ended else f"{timeout} s passed"
                 raise AssertionError(self._explain(f"no {what}: {state}"))
