@@ -1,18 +1,18 @@
 """THE TABLE: a method exists because it stands here. Dispatch, schema, reference page and client types follow it.
 
-The rows are in `rows`, by theme.
+Its rows are in `methods`, one module per subject.
 """
 
 from __future__ import annotations
 
-from .rows.chats import CHATS
-from .rows.data import DATA
-from .rows.hooks import HOOKS
-from .rows.index import INDEX
-from .rows.row import Method, Notice, Question
-from .rows.snapshots import SNAPSHOTS
-from .rows.system import SYSTEM
-from .rows.tools import QUESTIONS, TOOLS
+from .methods.base import Method, Notice, Question
+from .methods.chats import CHATS
+from .methods.data import DATA
+from .methods.hooks import HOOKS
+from .methods.index import INDEX
+from .methods.snapshots import SNAPSHOTS
+from .methods.system import SYSTEM
+from .methods.tools import QUESTIONS, TOOLS
 
 __all__ = ["METHODS", "NOTIFICATIONS", "REQUESTS", "Method", "Notice", "Question"]
 

@@ -132,7 +132,7 @@ def test_a_file_that_is_not_there_is_found(name: str) -> None:
     [
         "sidecar.house",
         "sidecar.rpc.stdio.Outlet",
-        "sidecar_protocol.rows.none",
+        "sidecar_protocol.methods.none",
         "sidecar_client.App",
         "tests.docs.none",
     ],

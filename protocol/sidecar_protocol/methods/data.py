@@ -1,6 +1,6 @@
-"""Rows of stored data: purges, moved projects, statistics."""
+"""Methods for stored data: purges, moved projects, statistics."""
 
-from .row import Method
+from .base import Method
 
 DATA = [
     Method(

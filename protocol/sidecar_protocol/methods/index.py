@@ -1,6 +1,6 @@
-"""Rows of the index: what is kept out of the window, and found again."""
+"""Methods of the index: text that is stored outside the context window and can be searched."""
 
-from .row import Method
+from .base import Method
 
 _CHAT = {"chatId": "tab-7"}
 

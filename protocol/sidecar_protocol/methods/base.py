@@ -1,4 +1,4 @@
-"""What a row of the table says. Rows name their types: one is made when it is needed, not when the table is read."""
+"""What the table says of a method. It has only the names of its types: importing the table creates none of them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Rows of resume snapshots."""
+"""Methods for resume snapshots."""
 
-from .row import Method
+from .base import Method
 
 _ONE = {"chatId": "tab-7", "id": "sn-1"}
 

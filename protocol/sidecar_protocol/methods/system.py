@@ -1,6 +1,6 @@
-"""Rows of what belongs to no single chat, and of a connection's end."""
+"""Methods that belong to no single chat, and those that end a connection."""
 
-from .row import Method
+from .base import Method
 
 SYSTEM = [
     Method(

@@ -1,6 +1,6 @@
-"""Rows of hooks."""
+"""Methods for hooks."""
 
-from .row import Method
+from .base import Method
 
 HOOKS = [
     Method(

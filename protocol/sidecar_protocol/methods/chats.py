@@ -1,6 +1,6 @@
-"""Rows of a connection's start, of chats, prompts and turns, and of events."""
+"""Methods of a connection's start, of chats, prompts and turns, and of events."""
 
-from .row import Method
+from .base import Method
 
 _CHAT = {"chatId": "tab-7"}
 

@@ -1,7 +1,7 @@
-"""Rows of tools and their effects: branches of a chat, open files, patches, permissions, tools and commands; and
-of what the sidecar asks of the client."""
+"""Methods for tools and their effects: branches of a chat, open files, patches, permissions, tools and commands; and
+the requests that the sidecar sends to the client."""
 
-from .row import Method, Question
+from .base import Method, Question
 
 _CHAT = {"chatId": "tab-7"}
 _PATH = {"chatId": "tab-7", "path": "src/engine.py"}
