@@ -16,6 +16,7 @@ Two kinds of rows:
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -109,6 +110,7 @@ def shared() -> list[Labelled] | None:
     return [_of_blocks({**row, "prompt": row["p"], "language": "en"}) for row in _rows(SHARED)]
 
 
+@functools.cache  # the tables count the same prompts in several groups
 def given(labelled: Labelled, decide: Decide = decide_gates) -> dict[str, bool]:
     """Which gates open for a prompt. The chat has no patches when `git` is asked, and a file was edited outside
     the tools when `failure` is."""

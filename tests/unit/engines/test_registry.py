@@ -94,9 +94,11 @@ def test_two_engines_of_one_name_are_a_mistake_of_the_program() -> None:
 
 
 def test_the_name_of_the_native_engine_is_in_one_place() -> None:
+    name = keys.NATIVE_ENGINE.encode()
     found = [
         str(path.relative_to(SOURCE))
         for path in sorted(SOURCE.rglob("*.py"))
+        if name in path.read_bytes()
         for node in ast.walk(ast.parse(path.read_bytes()))
         if isinstance(node, ast.Constant) and node.value == keys.NATIVE_ENGINE
     ]
