@@ -24,7 +24,7 @@ from pathlib import Path
 from statistics import mean, median, quantiles
 from typing import Any
 
-from sidecar.chat.actions.history_import import Survey, TurnEvents, Turns
+from sidecar.chat.actions.history_import import ImportSurvey, TurnEvents, TurnGrouper
 from sidecar.chat.actions.import_lines import decode
 from sidecar.context.retrieval import pack_snippets, rank_messages, render_snippets, terms_of
 from sidecar.context.standing import collect_standing_instructions
@@ -235,7 +235,7 @@ def _moment(written: str) -> str | None:
 
 def _events(source: str, chat: StoredChat) -> list[NewEvent]:
     """What an import of these lines appends."""
-    survey, turns = Survey(), Turns()
+    survey, turns = ImportSurvey(), TurnGrouper()
     ended = []
     for line in source.encode().splitlines():
         entry = decode(line)

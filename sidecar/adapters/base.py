@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-Entry = Literal["plain", "stdio", "local", "opencode", "toml"]
+EntryFormat = Literal["plain", "stdio", "local", "opencode", "toml"]
 """How an agent writes a server: `command` and `args` alone; with `type` stdio or local; one list; a TOML table."""
 
 
@@ -18,7 +18,7 @@ class ServerFile(msgspec.Struct, frozen=True, kw_only=True):
     user: str | None
     project: str | None
     container: tuple[str, ...] = ("mcpServers",)
-    entry: Entry = "plain"
+    entry: EntryFormat = "plain"
     home_variable: str | None = None
 
 

@@ -16,7 +16,7 @@ import msgspec
 from ..model import JsonObject
 from ..system.lazy import lazy_module
 from . import jsonc
-from .base import Adapter, Entry, HookShape, ServerFile
+from .base import Adapter, EntryFormat, HookShape, ServerFile
 
 if TYPE_CHECKING:
     import tomlkit
@@ -31,7 +31,7 @@ SERVER = "sidecar"
 HOOK_S = 10
 """Seconds after which an agent goes on without our hook; it takes some fifty milliseconds."""
 
-Scope = Literal["user", "project"]
+ConfigScope = Literal["user", "project"]
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class FileEdit(msgspec.Struct, frozen=True):
 
 
 def server_path(
-    adapter: Adapter, scope: Scope, home: str, project: str, environ: Mapping[str, str]
+    adapter: Adapter, scope: ConfigScope, home: str, project: str, environ: Mapping[str, str]
 ) -> str | None:
     """The file in which the agent reads its MCP servers; None when it has none in this scope."""
     servers = adapter.servers
@@ -110,7 +110,7 @@ def is_connected(adapter: Adapter, text: str, path: str) -> bool:
 
 
 def hook_path(
-    adapter: Adapter, scope: Scope, home: str, project: str, environ: Mapping[str, str]
+    adapter: Adapter, scope: ConfigScope, home: str, project: str, environ: Mapping[str, str]
 ) -> str | None:
     """The file in which the agent reads its hooks; None when it has none."""
     hooks = adapter.hooks
@@ -184,7 +184,7 @@ def plan_instructions(path: str, before: str | None, *, remove: bool) -> FileEdi
     return FileEdit(path, before, f"{without}{separator}{gap}{BEGIN}\n{INSTRUCTIONS}{END}\n")
 
 
-def _entry(kind: Entry, command: Sequence[str]) -> JsonObject:
+def _entry(kind: EntryFormat, command: Sequence[str]) -> JsonObject:
     program, *arguments = command
     plain: JsonObject = {"command": program, "args": arguments}
     match kind:

@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from .phrases.files import read_words
-from .phrases.patterns import Phrase, PhraseBook, phrase_book
+from .phrases.patterns import PhraseBook, PhrasePattern, phrase_book
 
 MAX_CHARACTERS = 600
 """Of a sentence. A longer one describes a case, and retrieval finds it by its words."""
@@ -71,7 +71,7 @@ class _Reading:
     def __init__(self, book: PhraseBook, clauses: list[str], joined: str) -> None:
         self._clauses = clauses
         self._joined = joined
-        self._near: dict[str, list[Phrase]] = {kind: [] for kind in KINDS}
+        self._near: dict[str, list[PhrasePattern]] = {kind: [] for kind in KINDS}
         for phrase in book.near(joined):
             self._near[phrase.kind].append(phrase)
 
@@ -187,6 +187,6 @@ def _letters(text: str) -> str:
 def _books() -> tuple[PhraseBook, ...]:
     """One per language: a condition and the instruction that follows it are in the same one."""
     return tuple(
-        phrase_book(Phrase(kind, text) for kind in KINDS for text in getattr(language, kind))
+        phrase_book(PhrasePattern(kind, text) for kind in KINDS for text in getattr(language, kind))
         for language in read_words("standing", dict[str, _Language]).values()
     )

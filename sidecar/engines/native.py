@@ -14,10 +14,10 @@ from ..model.content import EndReason
 from ..model.failures import Failure, ProviderFailed
 from ..providers.base import (
     AssistantMessage,
-    Chunk,
     Completion,
     Message,
     ModelRequest,
+    ReplyPart,
     TextDelta,
     ThoughtDelta,
     TokenUsage,
@@ -233,7 +233,7 @@ class _StepCollector(msgspec.Struct):
     calls: list[ToolCall] = []
     shown: bool = False
 
-    async def take(self, chunk: Chunk) -> None:
+    async def take(self, chunk: ReplyPart) -> None:
         match chunk:
             case TextDelta(text):
                 # Set before the sink is awaited: a failure while the text is stored must not lead to a second

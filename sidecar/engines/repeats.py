@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ..providers.base import ToolCall
-from ..tools.base import Outcome
+from ..tools.base import ToolOutcome
 from ..tools.toolbox import CallResult
 
 MAX_REPEATS = 3
@@ -27,9 +27,9 @@ class RepeatGuard:
             f"This call was made {count} times with the same result and was not run again. "
             "Do something else, or end and tell the user what is missing."
         )
-        return CallResult(Outcome(words, failed=True))
+        return CallResult(ToolOutcome(words, failed=True))
 
-    def note(self, call: ToolCall, outcome: Outcome, *, changes: bool) -> None:
+    def note(self, call: ToolCall, outcome: ToolOutcome, *, changes: bool) -> None:
         """Record the result. A file change resets everything, because results may differ after it."""
         if changes and not outcome.failed and not outcome.denied:
             self._seen.clear()

@@ -20,7 +20,18 @@ from .base import Api, Vendor, as_list, as_object, cache_scope, new_id
 from .cache import without_cache_marks
 from .rules import context_rejection, prompt_tokens
 from .signing import seal
-from .values import Call, Event, Json, Kind, Model, ModelCall, Recorded, Rejected, Reply, Usage
+from .values import (
+    EventKind,
+    Json,
+    Model,
+    ModelCall,
+    PlannedReply,
+    Recorded,
+    Rejected,
+    SentCall,
+    SentEvent,
+    Usage,
+)
 
 VERSIONS = ("2023-01-01", "2023-06-01", "2026-10-21")
 _PIECE = 12  # characters of a tool's input in one delta
@@ -108,7 +119,9 @@ class AnthropicMessages(Api):
             details={"thinks_always": thinking.get("type") == "enabled", "display": thinking.get("display")},
         )
 
-    def events(self, model_call: ModelCall, reply: Reply, usage: Usage, vendor: Vendor) -> Iterator[Event]:
+    def events(
+        self, model_call: ModelCall, reply: PlannedReply, usage: Usage, vendor: Vendor
+    ) -> Iterator[SentEvent]:
         start = _message(model_call, [], None, _usage(usage, output=1))
         yield _event({"type": "message_start", "message": start}, "open")
         blocks = list(_streamed(model_call, reply))
@@ -118,13 +131,13 @@ class AnthropicMessages(Api):
                 yield _event({"type": "ping"}, "open")
             for delta in deltas:
                 yield _event({"type": "content_block_delta", "index": index, "delta": delta})
-            last: Kind = "close" if index == len(blocks) - 1 else "open"
+            last: EventKind = "close" if index == len(blocks) - 1 else "open"
             yield _event({"type": "content_block_stop", "index": index}, last)
         final: Json = {"stop_reason": _STOP[reply.stop], "stop_sequence": None, **_details(reply)}
         yield _event({"type": "message_delta", "delta": final, "usage": _final_usage(usage)}, "end")
         yield _event({"type": "message_stop"}, "end")
 
-    def complete_body(self, model_call: ModelCall, reply: Reply, usage: Usage, vendor: Vendor) -> Json:
+    def complete_body(self, model_call: ModelCall, reply: PlannedReply, usage: Usage, vendor: Vendor) -> Json:
         message = _message(
             model_call, _content(model_call, reply), _STOP[reply.stop], _usage(usage, usage.output)
         )
@@ -134,21 +147,21 @@ class AnthropicMessages(Api):
         error = {"type": _ERRORS.get(rejected.reason, "invalid_request_error"), "message": rejected.message}
         return {"type": "error", "error": error, "request_id": f"req_{uuid.uuid4().hex[:24]}"}
 
-    def error_event(self, rejected: Rejected, number: int) -> Event:
+    def error_event(self, rejected: Rejected, number: int) -> SentEvent:
         return _event(self.error_body(rejected), "delta")
 
-    def noise(self) -> list[Event]:
+    def noise(self) -> list[SentEvent]:
         return [
             _event({"type": "ping"}, "open"),
             _event({"type": "never_heard_of", "what": "a newer server"}, "open"),
         ]
 
 
-def _event(data: Json, kind: Kind = "delta") -> Event:
-    return Event(data, kind, data["type"])
+def _event(data: Json, kind: EventKind = "delta") -> SentEvent:
+    return SentEvent(data, kind, data["type"])
 
 
-def _streamed(model_call: ModelCall, reply: Reply) -> Iterator[tuple[Json, list[Json]]]:
+def _streamed(model_call: ModelCall, reply: PlannedReply) -> Iterator[tuple[Json, list[Json]]]:
     """Return each block as it starts, and its deltas."""
     thoughts = _thoughts(model_call, reply)
     if thoughts:
@@ -165,7 +178,7 @@ def _streamed(model_call: ModelCall, reply: Reply) -> Iterator[tuple[Json, list[
         yield {**_call(call), "input": {}}, deltas
 
 
-def _content(model_call: ModelCall, reply: Reply) -> list[Json]:
+def _content(model_call: ModelCall, reply: PlannedReply) -> list[Json]:
     content: list[Json] = []
     if thoughts := _thoughts(model_call, reply):
         text = "".join(thoughts)
@@ -176,14 +189,14 @@ def _content(model_call: ModelCall, reply: Reply) -> list[Json]:
     return [*content, *(_call(call) for call in reply.calls)]
 
 
-def _thoughts(model_call: ModelCall, reply: Reply) -> tuple[str, ...]:
+def _thoughts(model_call: ModelCall, reply: PlannedReply) -> tuple[str, ...]:
     """With a budget the model always thinks; enough to make a client send it back."""
     if reply.thoughts or not model_call.details.get("thinks_always"):
         return reply.thoughts
     return ("Let", " me", " think.") if reply.text or reply.calls else ()
 
 
-def _call(call: Call) -> Json:
+def _call(call: SentCall) -> Json:
     id = {} if call.id is None else {"id": call.id or new_id("toolu_")}
     return {"type": "tool_use", **id, "name": call.name, "input": call.input}
 
@@ -201,7 +214,7 @@ def _message(model_call: ModelCall, content: list[Json], stop: str | None, usage
     }
 
 
-def _details(reply: Reply) -> Json:
+def _details(reply: PlannedReply) -> Json:
     if reply.stop != "refusal":
         return {}
     return {"stop_details": {"type": "refusal", "category": None, "explanation": None}}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from .cache import PrefixCache
-from .values import DEFAULT_MODELS, Event, Json, Model, ModelCall, Recorded, Rejected, Reply, Usage
+from .values import DEFAULT_MODELS, Json, Model, ModelCall, PlannedReply, Recorded, Rejected, SentEvent, Usage
 
 Style = Literal["openai", "openrouter", "vllm", "deepseek"]
 """The vendor of a Chat Completions dialect: the fields of the model list, and where thoughts are sent."""
@@ -68,21 +68,23 @@ class Api(ABC):
 
     @abstractmethod
     def events(
-        self, model_call: ModelCall, reply: Reply, usage: Usage, vendor: Vendor
-    ) -> Iterator[Event]: ...
+        self, model_call: ModelCall, reply: PlannedReply, usage: Usage, vendor: Vendor
+    ) -> Iterator[SentEvent]: ...
 
     @abstractmethod
-    def complete_body(self, model_call: ModelCall, reply: Reply, usage: Usage, vendor: Vendor) -> Json: ...
+    def complete_body(
+        self, model_call: ModelCall, reply: PlannedReply, usage: Usage, vendor: Vendor
+    ) -> Json: ...
 
     @abstractmethod
     def error_body(self, rejected: Rejected) -> Json: ...
 
     @abstractmethod
-    def error_event(self, rejected: Rejected, number: int) -> Event:
+    def error_event(self, rejected: Rejected, number: int) -> SentEvent:
         """Return the refusal inside a stream; `number` is how many events came before it."""
 
     @abstractmethod
-    def noise(self) -> list[Event]:
+    def noise(self) -> list[SentEvent]:
         """Return unknown events, which a client must ignore."""
 
     def headers(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 
 from .base import Api, Vendor
-from .values import Event, Framing, Json, ModelCall, Recorded, Rejected, Reply, Usage
+from .values import Framing, Json, ModelCall, PlannedReply, Recorded, Rejected, SentEvent, Usage
 from .wire import Wire
 
 CONTENT_TYPES: dict[Framing, str] = {
@@ -40,7 +40,7 @@ class Exchange:
     wire: Wire
     request: Recorded
     model_call: ModelCall
-    reply: Reply
+    reply: PlannedReply
     fixed_response: Json | None = None
     """The response that does not depend on a model, such as a list of models; None for a call of a model."""
 
@@ -62,10 +62,10 @@ class Exchange:
             return self.fixed_response
         return self.api.complete_body(self.model_call, self.reply, self.usage(), self.vendor)
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[SentEvent]:
         """Return the stream; for a request without streaming, its whole response as the only event."""
         if self.model_call.framing == "json":
-            yield Event(self.complete_body(), "end")
+            yield SentEvent(self.complete_body(), "end")
         else:
             yield from self.api.events(self.model_call, self.reply, self.usage(), self.vendor)
 
@@ -73,7 +73,7 @@ class Exchange:
         """Replace the reply that the prompt asked for."""
         self.reply = replace(self.reply, **changes)
 
-    def encode(self, event: Event, lines: SseStyle = SseStyle(), *, first: bool = False) -> bytes:  # noqa: B008
+    def encode(self, event: SentEvent, lines: SseStyle = SseStyle(), *, first: bool = False) -> bytes:  # noqa: B008
         framing = self.model_call.framing
         text = event.data if isinstance(event.data, str) else _json(event.data)
         if framing == "lines":
@@ -99,7 +99,7 @@ class Exchange:
             headers["cache-control"] = "no-cache"
         await self.wire.start(status, {**headers, **more})
 
-    async def send(self, events: Iterable[Event], lines: SseStyle = SseStyle()) -> None:  # noqa: B008
+    async def send(self, events: Iterable[SentEvent], lines: SseStyle = SseStyle()) -> None:  # noqa: B008
         """Send events at the pace of the reply, after the head and without an end."""
         for event in events:
             if event.kind == "delta" and self.reply.delay:
@@ -115,7 +115,7 @@ class Exchange:
             await self.respond(200, self.complete_body(), content_type=content_type or "application/json")
             return
         await self.begin(content_type=content_type)
-        last: Event | None = None
+        last: SentEvent | None = None
         for event in self.events():
             if last is not None:
                 await self.send([last], lines)

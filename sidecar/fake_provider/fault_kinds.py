@@ -11,7 +11,7 @@ import anyio
 
 from .exchange import CONTENT_TYPES, Exchange, SseStyle
 from .rules import context_rejection
-from .values import Call, Event, Rejected
+from .values import Rejected, SentCall, SentEvent
 
 HUGE = 2 * 1024 * 1024
 KEEP_ALIVE = 0.05  # seconds between two keep-alives without content
@@ -210,7 +210,9 @@ async def content_filter(exchange: Exchange) -> None:
 async def malformed_event(exchange: Exchange) -> None:
     await _half(exchange)
     broken = '{"type": "content", "delta": {"text": '
-    await exchange.send([Event(broken, "delta", "message" if exchange.model_call.framing == "sse" else None)])
+    await exchange.send(
+        [SentEvent(broken, "delta", "message" if exchange.model_call.framing == "sse" else None)]
+    )
     await exchange.wire.finish()
 
 
@@ -335,9 +337,9 @@ def _content_type(exchange: Exchange) -> str:
     return CONTENT_TYPES[exchange.model_call.framing]
 
 
-def _until(exchange: Exchange, deltas: int) -> list[Event]:
+def _until(exchange: Exchange, deltas: int) -> list[SentEvent]:
     """Return the stream up to and including some deltas."""
-    taken: list[Event] = []
+    taken: list[SentEvent] = []
     for event in exchange.events():
         taken.append(event)
         if sum(each.kind == "delta" for each in taken) >= deltas:
@@ -345,7 +347,7 @@ def _until(exchange: Exchange, deltas: int) -> list[Event]:
     return [event for event in taken if event.kind in ("open", "delta")]
 
 
-def _before_end(exchange: Exchange) -> list[Event]:
+def _before_end(exchange: Exchange) -> list[SentEvent]:
     return [event for event in exchange.events() if event.kind in ("open", "delta")]
 
 
@@ -380,8 +382,8 @@ def _inside_text(exchange: Exchange, encoded: bytes) -> tuple[bytes, int]:
     return encoded, max(encoded.rfind(b'"'), 0)
 
 
-def _a_call(exchange: Exchange) -> Call:
+def _a_call(exchange: Exchange) -> SentCall:
     if exchange.reply.calls:
         return exchange.reply.calls[0]
     name = next(iter(exchange.model_call.tools), "look")
-    return Call(name, '{"where": "door"}', {"where": "door"})
+    return SentCall(name, '{"where": "door"}', {"where": "door"})

@@ -13,7 +13,7 @@ from .base import Api, Vendor, as_list, as_object, cache_scope, new_id
 from .gemini_rules import check_body
 from .rules import context_rejection, prompt_tokens
 from .signing import seal
-from .values import Event, Framing, Json, Model, ModelCall, Recorded, Rejected, Reply, Usage
+from .values import Framing, Json, Model, ModelCall, PlannedReply, Recorded, Rejected, SentEvent, Usage
 
 _ASK = re.compile(r"^/v1(?:beta|alpha)?/models/([^/:]+):(generateContent|streamGenerateContent|countTokens)$")
 _LIST = re.compile(r"^/v1(?:beta|alpha)/models(?:/([^/:]+))?$")
@@ -98,16 +98,18 @@ class Gemini(Api):
             details={"shows": as_object(config.get("thinkingConfig")).get("includeThoughts") is True},
         )
 
-    def events(self, model_call: ModelCall, reply: Reply, usage: Usage, vendor: Vendor) -> Iterator[Event]:
+    def events(
+        self, model_call: ModelCall, reply: PlannedReply, usage: Usage, vendor: Vendor
+    ) -> Iterator[SentEvent]:
         id = new_id("")
         if model_call.details.get("blocked"):
-            yield Event(_blocked(model_call, usage, id), "end")
+            yield SentEvent(_blocked(model_call, usage, id), "end")
             return
         for part in _parts(model_call, reply, whole=False):
-            yield Event(_chunk(model_call, [part], None, usage, id))
-        yield Event(_chunk(model_call, [{"text": ""}], _finish(model_call, reply), usage, id), "end")
+            yield SentEvent(_chunk(model_call, [part], None, usage, id))
+        yield SentEvent(_chunk(model_call, [{"text": ""}], _finish(model_call, reply), usage, id), "end")
 
-    def complete_body(self, model_call: ModelCall, reply: Reply, usage: Usage, vendor: Vendor) -> Json:
+    def complete_body(self, model_call: ModelCall, reply: PlannedReply, usage: Usage, vendor: Vendor) -> Json:
         if model_call.details.get("blocked"):
             return _blocked(model_call, usage, new_id(""))
         parts = list(_parts(model_call, reply, whole=True))
@@ -124,14 +126,14 @@ class Gemini(Api):
             error["details"] = details
         return {"error": error}
 
-    def error_event(self, rejected: Rejected, number: int) -> Event:
-        return Event(self.error_body(rejected))
+    def error_event(self, rejected: Rejected, number: int) -> SentEvent:
+        return SentEvent(self.error_body(rejected))
 
-    def noise(self) -> list[Event]:
-        return [Event({"usageMetadata": {"promptTokenCount": 1}, "neverHeardOf": {"a": 1}})]
+    def noise(self) -> list[SentEvent]:
+        return [SentEvent({"usageMetadata": {"promptTokenCount": 1}, "neverHeardOf": {"a": 1}})]
 
 
-def _parts(model_call: ModelCall, reply: Reply, *, whole: bool) -> Iterator[Json]:
+def _parts(model_call: ModelCall, reply: PlannedReply, *, whole: bool) -> Iterator[Json]:
     thoughts = reply.thoughts if model_call.details.get("shows") else ()
     for piece in ("".join(thoughts),) if whole and thoughts else thoughts:
         yield {"text": piece, "thought": True}
@@ -146,7 +148,7 @@ def _parts(model_call: ModelCall, reply: Reply, *, whole: bool) -> Iterator[Json
         yield part
 
 
-def _finish(model_call: ModelCall, reply: Reply) -> str:
+def _finish(model_call: ModelCall, reply: PlannedReply) -> str:
     return str(model_call.details.get("finish") or _FINISH[reply.stop])
 
 

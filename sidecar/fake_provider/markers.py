@@ -9,7 +9,7 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from .values import Call, Reply, Stop
+from .values import PlannedReply, SentCall, Stop
 
 MAX_DELTAS = 1_000_000  # a response is built in memory; a million deltas are about 60 MB
 QUOTED = 200  # a longer prompt or result is quoted up to here
@@ -24,7 +24,7 @@ _WORDS = re.compile(r"\s*\S+|\s+")
 _DECODER = json.JSONDecoder()
 
 
-def reply_to(prompt: str, results: list[str], rounds: int) -> Reply:
+def reply_to(prompt: str, results: list[str], rounds: int) -> PlannedReply:
     """Return the reply to a prompt after `rounds` rounds of tool calls; `results` are those of the last one.
 
     `[[next]]` splits the prompt: the first part is the answer before any tool result, the second that after the first
@@ -53,7 +53,7 @@ class _Markers:
     plain: str = ""
     thoughts: list[str] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[SentCall] = field(default_factory=list)
     stop: Stop = "end"
     delay: float = 0.0
     usage: tuple[int, int, int] | None = None
@@ -127,19 +127,19 @@ def _apply(found: _Markers, name: str, value: str) -> bool:
     return True
 
 
-def _call(value: str) -> Call:
+def _call(value: str) -> SentCall:
     name, _, arguments = value.partition(":")
     arguments = arguments.strip() or "{}"
     try:
         given = json.loads(arguments)
     except ValueError:
         given = {}
-    return Call(name.strip(), arguments, given if isinstance(given, dict) else {})
+    return SentCall(name.strip(), arguments, given if isinstance(given, dict) else {})
 
 
-def _reply(found: _Markers) -> Reply:
+def _reply(found: _Markers) -> PlannedReply:
     stop: Stop = "tools" if found.calls and found.stop == "end" else found.stop
-    return Reply(
+    return PlannedReply(
         tuple(found.thoughts),
         tuple(found.text),
         tuple(found.calls),

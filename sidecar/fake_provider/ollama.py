@@ -7,7 +7,7 @@ from typing import Any
 
 from .base import Api, Vendor, as_list, as_object, new_id
 from .rules import image_bytes, last_prompt, prompt_tokens
-from .values import Event, Json, Model, ModelCall, Recorded, Rejected, Reply, Usage
+from .values import Json, Model, ModelCall, PlannedReply, Recorded, Rejected, SentEvent, Usage
 
 VERSION = "0.13.0"
 _TIME = "2026-01-01T00:00:00.000000Z"
@@ -69,16 +69,18 @@ class Ollama(Api):
             input_tokens=min(total, window),
         )
 
-    def events(self, model_call: ModelCall, reply: Reply, usage: Usage, vendor: Vendor) -> Iterator[Event]:
+    def events(
+        self, model_call: ModelCall, reply: PlannedReply, usage: Usage, vendor: Vendor
+    ) -> Iterator[SentEvent]:
         for piece in reply.thoughts:
-            yield Event(_line(model_call, {"content": "", "thinking": piece}))
+            yield SentEvent(_line(model_call, {"content": "", "thinking": piece}))
         for piece in reply.text:
-            yield Event(_line(model_call, {"content": piece}))
+            yield SentEvent(_line(model_call, {"content": piece}))
         for index, call in enumerate(_calls(reply)):
-            yield Event(_line(model_call, {"content": "", "tool_calls": [_indexed(call, index)]}))
-        yield Event(_line(model_call, {"content": ""}) | _done(reply, usage), "end")
+            yield SentEvent(_line(model_call, {"content": "", "tool_calls": [_indexed(call, index)]}))
+        yield SentEvent(_line(model_call, {"content": ""}) | _done(reply, usage), "end")
 
-    def complete_body(self, model_call: ModelCall, reply: Reply, usage: Usage, vendor: Vendor) -> Json:
+    def complete_body(self, model_call: ModelCall, reply: PlannedReply, usage: Usage, vendor: Vendor) -> Json:
         message: Json = {"content": "".join(reply.text)}
         if reply.thoughts:
             message["thinking"] = "".join(reply.thoughts)
@@ -91,10 +93,10 @@ class Ollama(Api):
             return {"error": f"model '{rejected.param}' not found"}
         return {"error": rejected.message}
 
-    def error_event(self, rejected: Rejected, number: int) -> Event:
-        return Event(self.error_body(rejected))
+    def error_event(self, rejected: Rejected, number: int) -> SentEvent:
+        return SentEvent(self.error_body(rejected))
 
-    def noise(self) -> list[Event]:
+    def noise(self) -> list[SentEvent]:
         return []
 
 
@@ -178,7 +180,7 @@ def _line(model_call: ModelCall, message: Json) -> Json:
     }
 
 
-def _done(reply: Reply, usage: Usage) -> Json:
+def _done(reply: PlannedReply, usage: Usage) -> Json:
     return {
         "done": True,
         "done_reason": "length" if reply.stop == "length" else "stop",
@@ -191,7 +193,7 @@ def _done(reply: Reply, usage: Usage) -> Json:
     }
 
 
-def _calls(reply: Reply) -> list[Json]:
+def _calls(reply: PlannedReply) -> list[Json]:
     return [
         {"id": call.id or new_id("call_"), "function": {"name": call.name, "arguments": call.input}}
         for call in reply.calls

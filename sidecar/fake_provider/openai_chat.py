@@ -9,7 +9,7 @@ from .base import Api, Vendor, as_list, as_object, cache_scope, new_id
 from .openai_chat_rules import check_body
 from .openai_common import CREATED, error_fields, list_models, texts
 from .rules import context_rejection, last_prompt, prompt_tokens
-from .values import Call, Event, Json, ModelCall, Recorded, Rejected, Reply, Usage
+from .values import Json, ModelCall, PlannedReply, Recorded, Rejected, SentCall, SentEvent, Usage
 
 _PIECE = 12  # characters of a tool call's arguments in one delta
 _FINISH = {"end": "stop", "length": "length", "tools": "tool_calls", "refusal": "stop"}
@@ -68,7 +68,9 @@ class OpenAIChat(Api):
             cached=vendor.cache.automatic(cache_scope(request, model), blocks, total),
         )
 
-    def events(self, model_call: ModelCall, reply: Reply, usage: Usage, vendor: Vendor) -> Iterator[Event]:
+    def events(
+        self, model_call: ModelCall, reply: PlannedReply, usage: Usage, vendor: Vendor
+    ) -> Iterator[SentEvent]:
         wants_usage = bool(as_object(model_call.body.get("stream_options")).get("include_usage"))
         base: Json = {
             "id": new_id("chatcmpl-"),
@@ -83,17 +85,17 @@ class OpenAIChat(Api):
             choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
             return {**base, "choices": [choice], **({"usage": None} if wants_usage else {})}
 
-        yield Event(
+        yield SentEvent(
             chunk({"role": "assistant", "content": "" if reply.text else None, "refusal": None}), "open"
         )
         for delta in _deltas(reply, model_call, vendor):
-            yield Event(chunk(delta))
-        yield Event(chunk({}, _finish(model_call, reply)), "end")
+            yield SentEvent(chunk(delta))
+        yield SentEvent(chunk({}, _finish(model_call, reply)), "end")
         if wants_usage:
-            yield Event({**base, "choices": [], "usage": _usage(usage)}, "end")
-        yield Event("[DONE]", "end")
+            yield SentEvent({**base, "choices": [], "usage": _usage(usage)}, "end")
+        yield SentEvent("[DONE]", "end")
 
-    def complete_body(self, model_call: ModelCall, reply: Reply, usage: Usage, vendor: Vendor) -> Json:
+    def complete_body(self, model_call: ModelCall, reply: PlannedReply, usage: Usage, vendor: Vendor) -> Json:
         text = "".join(reply.text)
         refused = reply.stop == "refusal" and not model_call.details.get("filtered")
         message: Json = {"role": "assistant", "content": None if refused else text or None, "annotations": []}
@@ -125,13 +127,13 @@ class OpenAIChat(Api):
     def error_body(self, rejected: Rejected) -> Json:
         return {"error": error_fields(rejected)}
 
-    def error_event(self, rejected: Rejected, number: int) -> Event:
-        return Event(self.error_body(rejected))
+    def error_event(self, rejected: Rejected, number: int) -> SentEvent:
+        return SentEvent(self.error_body(rejected))
 
-    def noise(self) -> list[Event]:
+    def noise(self) -> list[SentEvent]:
         # Azure's first chunk has no choices; a client that assumes choices[0] fails there.
         return [
-            Event(
+            SentEvent(
                 {
                     "id": "",
                     "object": "",
@@ -144,7 +146,7 @@ class OpenAIChat(Api):
         ]
 
 
-def _deltas(reply: Reply, model_call: ModelCall, vendor: Vendor) -> Iterator[Json]:
+def _deltas(reply: PlannedReply, model_call: ModelCall, vendor: Vendor) -> Iterator[Json]:
     if name := _thought_field(vendor):
         for piece in reply.thoughts:
             yield {name: piece}
@@ -159,7 +161,7 @@ def _deltas(reply: Reply, model_call: ModelCall, vendor: Vendor) -> Iterator[Jso
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
 
-def _call(call: Call, arguments: str | None = None) -> Json:
+def _call(call: SentCall, arguments: str | None = None) -> Json:
     function = {"name": call.name, "arguments": call.arguments if arguments is None else arguments}
     id = {} if call.id is None else {"id": call.id or new_id("call_")}
     return {**id, "type": "function", "function": function}
@@ -172,7 +174,7 @@ def _thought_field(vendor: Vendor) -> str | None:
     )
 
 
-def _finish(model_call: ModelCall, reply: Reply) -> str:
+def _finish(model_call: ModelCall, reply: PlannedReply) -> str:
     return "content_filter" if model_call.details.get("filtered") else _FINISH[reply.stop]
 
 

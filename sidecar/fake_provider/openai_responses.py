@@ -10,7 +10,7 @@ from .openai_common import CREATED, error_fields, texts
 from .openai_responses_rules import check_body
 from .rules import context_rejection, prompt_tokens
 from .signing import seal
-from .values import Event, Json, Kind, ModelCall, Recorded, Rejected, Reply, Usage
+from .values import EventKind, Json, ModelCall, PlannedReply, Recorded, Rejected, SentEvent, Usage
 
 _PIECE = 12  # characters of a call's arguments in one delta
 _ECHOED = (
@@ -71,11 +71,13 @@ class OpenAIResponses(Api):
             details={"items": items},
         )
 
-    def events(self, model_call: ModelCall, reply: Reply, usage: Usage, vendor: Vendor) -> Iterator[Event]:
+    def events(
+        self, model_call: ModelCall, reply: PlannedReply, usage: Usage, vendor: Vendor
+    ) -> Iterator[SentEvent]:
         numbers = iter(range(10**9))
 
-        def event(type: str, kind: Kind = "delta", **data: Any) -> Event:
-            return Event({"type": type, "sequence_number": next(numbers), **data}, kind, type)
+        def event(type: str, kind: EventKind = "delta", **data: Any) -> SentEvent:
+            return SentEvent({"type": type, "sequence_number": next(numbers), **data}, kind, type)
 
         response = _response(model_call, [], "in_progress", None)
         yield event("response.created", "open", response=response)
@@ -86,13 +88,13 @@ class OpenAIResponses(Api):
             yield event("response.output_item.added", "open", output_index=index, item=started)
             for type, kind, data in _inside(item, reply):
                 yield event(type, kind, item_id=item.get("id"), output_index=index, **data)
-            last: Kind = "close" if index == len(items) - 1 else "open"
+            last: EventKind = "close" if index == len(items) - 1 else "open"
             yield event("response.output_item.done", last, output_index=index, item=item)
         done = _finished(model_call, reply, usage, items, response["id"])
         _remember(model_call, done, vendor)
         yield event(f"response.{done['status']}", "end", response=done)
 
-    def complete_body(self, model_call: ModelCall, reply: Reply, usage: Usage, vendor: Vendor) -> Json:
+    def complete_body(self, model_call: ModelCall, reply: PlannedReply, usage: Usage, vendor: Vendor) -> Json:
         done = _finished(model_call, reply, usage, _items(model_call, reply), new_id("resp_"))
         _remember(model_call, done, vendor)
         return done
@@ -100,27 +102,27 @@ class OpenAIResponses(Api):
     def error_body(self, rejected: Rejected) -> Json:
         return {"error": error_fields(rejected)}
 
-    def error_event(self, rejected: Rejected, number: int) -> Event:
+    def error_event(self, rejected: Rejected, number: int) -> SentEvent:
         """Return `error` for an immediate failure, `response.failed` for a later one or one of size."""
         fields = error_fields(rejected)
         code = fields["code"] or "server_error"
         if number == 0 and rejected.reason != "context":
             data = {"code": code, "message": rejected.message, "param": fields["param"]}
-            return Event({"type": "error", "sequence_number": number, **data}, "delta", "error")
+            return SentEvent({"type": "error", "sequence_number": number, **data}, "delta", "error")
         failed = _response(ModelCall("fake-1", {}, ""), [], "failed", None)
         failed["error"] = {"code": code, "message": rejected.message}
-        return Event(
+        return SentEvent(
             {"type": "response.failed", "sequence_number": number, "response": failed},
             "delta",
             "response.failed",
         )
 
-    def noise(self) -> list[Event]:
+    def noise(self) -> list[SentEvent]:
         data = {"type": "response.never_heard_of", "sequence_number": 0, "what": "a newer server"}
-        return [Event(data, "open", "response.never_heard_of")]
+        return [SentEvent(data, "open", "response.never_heard_of")]
 
 
-def _items(model_call: ModelCall, reply: Reply) -> list[Json]:
+def _items(model_call: ModelCall, reply: PlannedReply) -> list[Json]:
     """Return the complete output."""
     items: list[Json] = []
     if reply.thoughts:
@@ -155,7 +157,7 @@ def _tool_names(body: Json) -> dict[str, Json]:
     return found
 
 
-def _part(model_call: ModelCall, reply: Reply, text: str) -> Json:
+def _part(model_call: ModelCall, reply: PlannedReply, text: str) -> Json:
     if reply.stop == "refusal" and not model_call.details.get("filtered"):
         return {"type": "refusal", "refusal": text}
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
@@ -172,7 +174,7 @@ def _started(item: Json) -> Json:
             return {"arguments": "", "status": "in_progress"}
 
 
-def _inside(item: Json, reply: Reply) -> Iterator[tuple[str, Kind, Json]]:
+def _inside(item: Json, reply: PlannedReply) -> Iterator[tuple[str, EventKind, Json]]:
     """Return the events between the start and the end of an item."""
     if item["type"] == "reasoning" and item["summary"]:
         at, part = {"summary_index": 0}, item["summary"][0]
@@ -192,7 +194,7 @@ def _inside(item: Json, reply: Reply) -> Iterator[tuple[str, Kind, Json]]:
         yield "response.function_call_arguments.done", "close", done
 
 
-def _inside_message(part: Json, reply: Reply) -> Iterator[tuple[str, Kind, Json]]:
+def _inside_message(part: Json, reply: PlannedReply) -> Iterator[tuple[str, EventKind, Json]]:
     member = "refusal" if part["type"] == "refusal" else "text"
     stem = "response.refusal" if part["type"] == "refusal" else "response.output_text"
     at: Json = {"content_index": 0}
@@ -204,7 +206,7 @@ def _inside_message(part: Json, reply: Reply) -> Iterator[tuple[str, Kind, Json]
     yield "response.content_part.done", "close", {**at, "part": part}
 
 
-def _finished(model_call: ModelCall, reply: Reply, usage: Usage, items: list[Json], id: str) -> Json:
+def _finished(model_call: ModelCall, reply: PlannedReply, usage: Usage, items: list[Json], id: str) -> Json:
     reason = "content_filter" if model_call.details.get("filtered") else None
     reason = "max_output_tokens" if reply.stop == "length" else reason
     if reason is not None and items and "status" in items[-1]:

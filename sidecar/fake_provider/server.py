@@ -31,7 +31,7 @@ from .ollama import Ollama
 from .openai_chat import OpenAIChat
 from .openai_responses import OpenAIResponses
 from .rules import parse_body
-from .values import DEFAULT_MODELS, Model, ModelCall, Recorded, Rejected, Reply
+from .values import DEFAULT_MODELS, Model, ModelCall, PlannedReply, Recorded, Rejected
 from .wire import CLIENT_GONE, RawRequest, Wire
 
 REMEMBERED = 10_000  # requests that are kept for tests to inspect; the oldest are dropped
@@ -229,7 +229,7 @@ class FakeProvider:
         if fixed is None and self.forbidden and self.forbidden.encode() in request.body:
             raise Rejected("Your request was flagged as potentially violating our usage policy.")
         if fixed is not None:
-            model_call, reply = ModelCall("", {}, ""), Reply()
+            model_call, reply = ModelCall("", {}, ""), PlannedReply()
         else:
             model_call = api.check(request, self.vendor)
             reply = _cut(
@@ -252,7 +252,7 @@ class FakeProvider:
                 return queued.name
         return None
 
-    def _fault_of_prompt(self, api: Api, model_call: ModelCall, reply: Reply) -> str | None:
+    def _fault_of_prompt(self, api: Api, model_call: ModelCall, reply: PlannedReply) -> str | None:
         """Return the first fault that the prompt names and that is not used up."""
         for name, times in reply.faults:
             try:
@@ -302,7 +302,7 @@ def _check_content_type(request: Recorded) -> None:
         )
 
 
-def _cut(reply: Reply, model_call: ModelCall) -> Reply:
+def _cut(reply: PlannedReply, model_call: ModelCall) -> PlannedReply:
     """Limit the reply to what the request allows: thoughts, parallel calls, length."""
     thoughts = reply.thoughts if model_call.thinking else ()
     calls = reply.calls if model_call.parallel else reply.calls[:1]
@@ -312,4 +312,4 @@ def _cut(reply: Reply, model_call: ModelCall) -> Reply:
         text, calls, stop = text[: model_call.max_output - len(thoughts)], (), "length"
     if stop == "length":
         calls = ()
-    return Reply(thoughts, text, calls, stop, reply.delay, reply.usage, reply.faults)
+    return PlannedReply(thoughts, text, calls, stop, reply.delay, reply.usage, reply.faults)

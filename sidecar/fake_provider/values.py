@@ -9,7 +9,7 @@ from typing import Any, Literal
 import anyio
 
 Json = dict[str, Any]
-Kind = Literal["open", "delta", "close", "end"]
+EventKind = Literal["open", "delta", "close", "end"]
 """The position of an event: before the first delta, a delta, after the last one, or the final one."""
 
 Framing = Literal["sse", "lines", "array", "json"]
@@ -33,7 +33,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Call:
+class SentCall:
     """A tool call of the reply. `arguments` is text: it may be invalid on purpose."""
 
     name: str
@@ -44,12 +44,12 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Reply:
+class PlannedReply:
     """The answer of the fake, before an API formats it. Each tuple holds the deltas in order."""
 
     thoughts: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
-    calls: tuple[Call, ...] = ()
+    calls: tuple[SentCall, ...] = ()
     stop: Stop = "end"
     delay: float = 0.0
     usage: tuple[int, int, int] | None = None
@@ -99,11 +99,11 @@ class ModelCall:
 
 
 @dataclass(frozen=True)
-class Event:
+class SentEvent:
     """One event of a stream; `data` is sent as JSON unless it is text already."""
 
     data: Any
-    kind: Kind = "delta"
+    kind: EventKind = "delta"
     name: str | None = None
 
 

@@ -30,7 +30,7 @@ NATIVE = "native"
 """The dialect of `protocol/`."""
 
 
-class Connection(msgspec.Struct, frozen=True):
+class FrontendConnection(msgspec.Struct, frozen=True):
     """What a frontend is created with: the way to the client, and the process behind it."""
 
     wire: MessageWriter
@@ -45,7 +45,7 @@ class FrontendEntry(msgspec.Struct, frozen=True):
     """One dialect that the program speaks."""
 
     name: str
-    load: Callable[[], Callable[[Connection], Frontend]]
+    load: Callable[[], Callable[[FrontendConnection], Frontend]]
     """Imports the frontend's modules and returns what creates it."""
     speaks: Callable[[Request], bool] | None = None
     """Whether a client whose first message is this request speaks the dialect. None: the dialect is chosen by a
@@ -53,11 +53,11 @@ class FrontendEntry(msgspec.Struct, frozen=True):
     """
 
 
-def _load_native() -> Callable[[Connection], Frontend]:
+def _load_native() -> Callable[[FrontendConnection], Frontend]:
     return native.NativeFrontend
 
 
-def _load_mcp() -> Callable[[Connection], Frontend]:
+def _load_mcp() -> Callable[[FrontendConnection], Frontend]:
     return mcp.McpFrontend
 
 

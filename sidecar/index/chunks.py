@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from ..context.excerpts.languages import language_of
 from ..context.excerpts.outline import Definition, outline
-from ..model.index import Chunk, SourceKind
+from ..model.index import IndexChunk, SourceKind
 from .json_paths import Border, json_sections
 
 CHUNK_BYTES = 4 * 1024
@@ -42,7 +42,7 @@ _HEADING = re.compile(r"(?m)^#{2,6} \S")
 
 def chunks(
     text: str, *, kind: SourceKind = "text", path: str | None = None, max_bytes: int = CHUNK_BYTES
-) -> Iterator[Chunk]:
+) -> Iterator[IndexChunk]:
     """Return the whole text in order, in chunks of at most `max_bytes` bytes of UTF-8."""
     borders = _borders(text, kind, path, max_bytes)
     line = 1
@@ -52,7 +52,7 @@ def chunks(
         ):
             newlines = text.count("\n", start, end)
             ended = end > start and text[end - 1] == "\n"
-            yield Chunk(start, end, (line, line + newlines - ended), border.title)
+            yield IndexChunk(start, end, (line, line + newlines - ended), border.title)
             line += newlines
 
 

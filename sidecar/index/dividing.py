@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from ..model.index import Chunk
+from ..model.index import IndexChunk
 from ..store.search.index_rows import IndexSlice, PendingSource, TextFigures, compressed_parts
 from ..text.surrogates import well_formed
 from .chunks import chunks
@@ -42,7 +42,7 @@ def slices(
     """Return the slices of a text that are not indexed yet; the last one is marked, and has the token count
     of the text."""
     seen: set[bytes] = set()
-    group: list[Chunk] = []
+    group: list[IndexChunk] = []
     waiting: IndexSlice | None = None
     for chunk in chunks(text, kind=pending.kind, path=pending.path, max_bytes=chunk_bytes):
         if chunk.start < pending.done:
@@ -60,7 +60,7 @@ def slices(
     yield msgspec.structs.replace(last, last=True, tokens=count_tokens(text, count))
 
 
-def _slice(text: str, group: Sequence[Chunk], seen: set[bytes], pending: PendingSource) -> IndexSlice:
+def _slice(text: str, group: Sequence[IndexChunk], seen: set[bytes], pending: PendingSource) -> IndexSlice:
     start, end = group[0].start, group[-1].end
     if len(seen) > MAX_SEEN:
         seen.clear()
@@ -68,7 +68,7 @@ def _slice(text: str, group: Sequence[Chunk], seen: set[bytes], pending: Pending
     return IndexSlice(entries, new_words(text[start:end], seen), end)
 
 
-def _with_label(chunk: Chunk, pending: PendingSource) -> Chunk:
+def _with_label(chunk: IndexChunk, pending: PendingSource) -> IndexChunk:
     """Add the label of the text to its first chunk, which is found by it."""
     if chunk.start or chunk.title:
         return chunk

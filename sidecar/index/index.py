@@ -62,7 +62,7 @@ MAX_USED = 10_000
 
 MAX_PAGE = 500
 
-Progress = Callable[[int, int], None]
+ReportFiles = Callable[[int, int], None]
 """Called with the number of finished files and of all files."""
 
 
@@ -230,7 +230,7 @@ class Index:
         *,
         chat: int | None,
         project: str | None,
-        progress: Progress | None = None,
+        progress: ReportFiles | None = None,
         left_out: ReadFilter | None = None,
     ) -> tuple[list[Source], list[tuple[str, str]]]:
         """Index a file, or the files of a folder that .gitignore does not exclude; return the stored ones,

@@ -13,7 +13,7 @@ import re
 import msgspec
 
 from ..context.retrieval.lists import word_lists
-from ..model.index import QueryPlan, Term
+from ..model.index import IndexTerm, QueryPlan
 from ..text.folding import remove_accents
 from ..text.stems import WORD
 
@@ -56,16 +56,16 @@ class QueryWord(msgspec.Struct, frozen=True):
         return f'"{self.text}"*' if self.prefix else f'"{self.text}"'
 
 
-Phrase = tuple[QueryWord, ...]
+QueryPhrase = tuple[QueryWord, ...]
 
 
 class ParsedQuery(msgspec.Struct, frozen=True):
     """`alternatives` are what an exact query accepts, each a list of phrases (a word is a phrase of one)."""
 
     words: tuple[QueryWord, ...] = ()
-    phrases: tuple[Phrase, ...] = ()
-    alternatives: tuple[tuple[Phrase, ...], ...] = ()
-    barred: tuple[Phrase, ...] = ()
+    phrases: tuple[QueryPhrase, ...] = ()
+    alternatives: tuple[tuple[QueryPhrase, ...], ...] = ()
+    barred: tuple[QueryPhrase, ...] = ()
 
 
 def parse_query(text: str) -> ParsedQuery:
@@ -76,7 +76,7 @@ def parse_query(text: str) -> ParsedQuery:
         wanted = [phrase for kind, phrase in items if kind == "barred"]
         items = [("word", phrase) for phrase in wanted]
     exact = any(kind in ("AND", "OR") for kind, _ in items)
-    alternatives: list[list[Phrase]] = [[]]
+    alternatives: list[list[QueryPhrase]] = [[]]
     for kind, phrase in items:
         if kind == "OR":
             alternatives.append([])
@@ -107,9 +107,9 @@ def is_stop(word: str) -> bool:
     return word in _stop_words()
 
 
-def _items(text: str) -> list[tuple[str, Phrase]]:
+def _items(text: str) -> list[tuple[str, QueryPhrase]]:
     """Return the parts of a query by kind: word, phrase, barred, AND, OR."""
-    found: list[tuple[str, Phrase]] = []
+    found: list[tuple[str, QueryPhrase]] = []
     bar_next = False
     for item in _ITEM.finditer(text):
         raw = item["word"]
@@ -136,7 +136,7 @@ def _items(text: str) -> list[tuple[str, Phrase]]:
     return found
 
 
-def _tokens(text: str) -> Phrase:
+def _tokens(text: str) -> QueryPhrase:
     """Return the tokens of a word or a phrase; a star after it makes the last one a prefix."""
     tokens: list[QueryWord] = []
     for token in WORD.findall(remove_accents(text)):
@@ -161,16 +161,16 @@ def _pairs(run: str) -> list[str]:
     return [run[at : at + 2] for at in range(len(run) - 1)] or [run]
 
 
-def _match_all(phrases: tuple[Phrase, ...]) -> str:
+def _match_all(phrases: tuple[QueryPhrase, ...]) -> str:
     return " AND ".join(word.match for phrase in phrases for word in phrase)
 
 
-def _term(word: QueryWord, others: tuple[str, ...]) -> Term:
+def _term(word: QueryWord, others: tuple[str, ...]) -> IndexTerm:
     weight = STOP_WEIGHT if is_stop(word.text) else 1.0
     if others:
         match = " OR ".join(f'"{other}"' for other in others)
-        return Term(f"({match})", weight * PART_WEIGHT, others)
-    return Term(word.match, weight, (word.text,), word.prefix)
+        return IndexTerm(f"({match})", weight * PART_WEIGHT, others)
+    return IndexTerm(word.match, weight, (word.text,), word.prefix)
 
 
 @functools.cache

@@ -16,11 +16,11 @@ from itertools import accumulate, pairwise
 
 import msgspec
 
-from ..model.index import ChunkCandidate, ChunkPool, QueryPlan, Source, Term
+from ..model.index import ChunkCandidate, ChunkPool, IndexTerm, QueryPlan, Source
 from ..system.clock import DAY_MS
 from ..text.folding import remove_accents
 from ..text.stems import WORD, stem
-from .query import ParsedQuery, Phrase
+from .query import ParsedQuery, QueryPhrase
 
 FUSION_K = 60
 """Of reciprocal rank fusion: how little the first ranks differ."""
@@ -132,7 +132,7 @@ def rank_chunks(
 class Matcher:
     """Finds the terms of a plan in a text, by their stems."""
 
-    def __init__(self, terms: Sequence[Term]) -> None:
+    def __init__(self, terms: Sequence[IndexTerm]) -> None:
         self._stems: dict[str, int] = {}
         self._prefixes: list[tuple[str, int]] = []
         self._dense: list[tuple[str, int]] = []
@@ -194,7 +194,7 @@ def satisfies(parsed: ParsedQuery, text: str) -> bool:
     return all(_has(phrase, words, plain) for phrase in parsed.phrases)
 
 
-def _has(phrase: Phrase, words: Sequence[str], plain: str) -> bool:
+def _has(phrase: QueryPhrase, words: Sequence[str], plain: str) -> bool:
     """Return whether the words occur one after the other."""
     if any(word.dense for word in phrase):
         return all(word.text in plain for word in phrase)

@@ -28,14 +28,14 @@ __all__ = [
     "MAX_IMAGE_SIDE",
     "BadMedia",
     "Facts",
-    "Kind",
+    "MediaKind",
     "inspect",
 ]
 
-Kind = Literal["image", "audio"]
+MediaKind = Literal["image", "audio"]
 
 
-def inspect(data: bytes, kind: Kind) -> Facts:
+def inspect(data: bytes, kind: MediaKind) -> Facts:
     """Return the facts about the bytes; raise BadMedia with the problem."""
     # The first media block loads the parsers; a process without media never does.
     if kind == "image":

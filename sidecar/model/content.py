@@ -12,10 +12,10 @@ import msgspec
 
 from . import JsonObject
 
-Status = Literal["running", "completed", "failed", "denied", "cancelled", "interrupted"]
+ItemStatus = Literal["running", "completed", "failed", "denied", "cancelled", "interrupted"]
 EndReason = Literal["end_turn", "max_tokens", "max_steps", "refusal", "cancelled", "error", "interrupted"]
 
-STATUS_OF_REASON: dict[str, Status] = {
+STATUS_OF_REASON: dict[str, ItemStatus] = {
     "end_turn": "completed",
     "max_tokens": "completed",
     "max_steps": "completed",
@@ -83,7 +83,7 @@ class Item(JournalValue, kw_only=True, frozen=True):
     id: str
     turn_id: str
     type: str
-    status: Status
+    status: ItemStatus
     started_at: int
     ended_at: int | None = None
     title: str | None = None
@@ -158,7 +158,7 @@ class Turn(JournalValue, kw_only=True, frozen=True):
     id: str
     prompt_id: str
     items: list[Item]
-    status: Status
+    status: ItemStatus
     model: str
     engine: str
     started_at: int
@@ -176,7 +176,7 @@ class Turn(JournalValue, kw_only=True, frozen=True):
     """Whether it was answered without the turns before it, because the provider refused those."""
 
 
-Decision = Literal["allow_once", "allow_chat", "allow_always", "deny_once", "deny_always"]
+UserDecision = Literal["allow_once", "allow_chat", "allow_always", "deny_once", "deny_always"]
 ResolvedBy = Literal["user", "rule", "policy", "expiry", "cancel", "restart"]
 InputAction = Literal["accept", "decline", "cancel"]
 
@@ -189,7 +189,7 @@ class PermissionOutcome(JournalValue, kw_only=True, frozen=True):
     item_id: str | None = None
     kind: str | None = None
     subject: str | None = None
-    decision: Decision
+    decision: UserDecision
     by: ResolvedBy
     reason: str | None = None
     feedback: str | None = None

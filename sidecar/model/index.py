@@ -9,7 +9,7 @@ import msgspec
 SourceKind = Literal["output", "file", "page", "code", "text"]
 """A tool's output, a file of the project, a fetched page, output of code, a text of an app."""
 
-Scope = Literal["chat", "project", "all"]
+SearchScope = Literal["chat", "project", "all"]
 """A chat: its own sources, and those of its project that belong to no chat, such as indexed files. A project:
 those of its other chats too."""
 
@@ -59,7 +59,7 @@ class Query(msgspec.Struct, frozen=True):
     """A query and its scope. `chat` and `project` restrict the scope; they are never part of the words."""
 
     text: str
-    scope: Scope = "chat"
+    scope: SearchScope = "chat"
     chat: int | None = None
     project: str | None = None
     source: str | None = None
@@ -100,7 +100,7 @@ class SourceText(msgspec.Struct, frozen=True):
     lines: tuple[int, int]
 
 
-class Chunk(msgspec.Struct, frozen=True):
+class IndexChunk(msgspec.Struct, frozen=True):
     """A range of a text on natural borders: code points from `start` to `end`, its lines, and its headings."""
 
     start: int
@@ -109,7 +109,7 @@ class Chunk(msgspec.Struct, frozen=True):
     title: str = ""
 
 
-class Term(msgspec.Struct, frozen=True):
+class IndexTerm(msgspec.Struct, frozen=True):
     """A search word. `match` is the expression for the index: quoted tokens, without syntax from a user.
     `weight` is its significance; `words` are its spellings, for comparison with a text."""
 
@@ -122,7 +122,7 @@ class Term(msgspec.Struct, frozen=True):
 class QueryPlan(msgspec.Struct, frozen=True):
     """What a query requires of the index: weighted words, and what must and must not occur."""
 
-    terms: tuple[Term, ...] = ()
+    terms: tuple[IndexTerm, ...] = ()
     needed: str = ""
     """Of a line or a chunk, in FTS syntax; empty when nothing is required."""
     barred: str = ""
@@ -133,7 +133,7 @@ class ChunkCandidate(msgspec.Struct, frozen=True):
 
     id: int
     source: int
-    chunk: Chunk
+    chunk: IndexChunk
     text: str
 
 
@@ -164,7 +164,7 @@ class PlacedChunk(msgspec.Struct, frozen=True):
     """A chunk of a source: `id` is `out:….start`; its text when that was asked for."""
 
     id: str
-    chunk: Chunk
+    chunk: IndexChunk
     text: str | None = None
 
 

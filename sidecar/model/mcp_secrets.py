@@ -13,10 +13,10 @@ import msgspec
 from ..settings.tables import MASK
 from . import JsonObject
 
-Key = tuple[str, str, str]
+SecretKey = tuple[str, str, str]
 """The server's name, the member of its entry (`env`, `headers` or `url`), and the name within that member."""
 
-Server = JsonObject
+McpServerEntry = JsonObject
 
 _PAIRS = ("env", "headers")
 
@@ -24,19 +24,19 @@ _PAIRS = ("env", "headers")
 class Secrets(msgspec.Struct, frozen=True):
     """The values by their keys. Never shown: the repr has only the keys."""
 
-    values: dict[Key, str] = {}
+    values: dict[SecretKey, str] = {}
 
     def __repr__(self) -> str:
         return f"Secrets({', '.join('.'.join(key) for key in self.values)})"
 
 
-def split(servers: Sequence[Server]) -> tuple[list[Server], Secrets]:
+def split(servers: Sequence[McpServerEntry]) -> tuple[list[McpServerEntry], Secrets]:
     """Return the servers with every secret masked, and the secrets. A value that is already masked is none."""
     values = {key: value for server in servers for key, value in _values(server) if value != MASK}
     return [mask(server) for server in servers], Secrets(values)
 
 
-def mask(server: Server) -> Server:
+def mask(server: McpServerEntry) -> McpServerEntry:
     """Return the entry as it may be stored and shown."""
     masked = dict(server)
     for part in _PAIRS:
@@ -59,12 +59,12 @@ def mask_config(config: JsonObject) -> JsonObject:
     }
 
 
-def lacking(server: Server, kept: Secrets) -> list[Key]:
+def lacking(server: McpServerEntry, kept: Secrets) -> list[SecretKey]:
     """Return the masked values of an entry that have no stored value."""
     return [key for key, value in _values(server) if value == MASK and key not in kept.values]
 
 
-def join(server: Server, kept: Secrets) -> Server:
+def join(server: McpServerEntry, kept: Secrets) -> McpServerEntry:
     """Return the entry for starting the server. Every masked value must be in `kept`."""
     whole = dict(server)
     for (_, part, name), value in _values(server):
@@ -76,7 +76,7 @@ def join(server: Server, kept: Secrets) -> Server:
     return whole
 
 
-def _values(server: Server) -> Iterator[tuple[Key, str]]:
+def _values(server: McpServerEntry) -> Iterator[tuple[SecretKey, str]]:
     name = server.get("name")
     if not isinstance(name, str):
         return

@@ -36,7 +36,7 @@ CONTROL_WORDS = word_set(
 Direction = Literal["read", "write", "both"]
 
 
-class Redirect(msgspec.Struct, frozen=True):
+class Redirection(msgspec.Struct, frozen=True):
     """A file that the shell opens for a command; copies of descriptors (`2>&1`) are none."""
 
     direction: Direction
@@ -51,7 +51,7 @@ class SimpleCommand(msgspec.Struct, frozen=True):
 
     argv: tuple[str, ...]
     assignments: tuple[str, ...] = ()
-    redirects: tuple[Redirect, ...] = ()
+    redirects: tuple[Redirection, ...] = ()
     fed: bool = False
     risk: str | None = None
 
@@ -323,7 +323,7 @@ def _commands(tokens: list[_Token]) -> tuple[SimpleCommand, ...]:
 def _simple(tokens: list[_Token], *, piped: bool) -> SimpleCommand:
     words: list[_Token] = []
     assignments: list[str] = []
-    redirects: list[Redirect] = []
+    redirects: list[Redirection] = []
     waiting = iter(tokens)
     for token in waiting:
         if token.kind == "redirect":
@@ -351,7 +351,7 @@ def _assignment(token: _Token) -> str:
     return token.text
 
 
-def _redirect(operator: str, target: _Token | None) -> list[Redirect]:
+def _redirect(operator: str, target: _Token | None) -> list[Redirection]:
     if target is None or target.kind != "word" or target.number:
         raise _Unclear(f"there is no file after {operator}")
     if operator in ("<&", ">&"):
@@ -362,4 +362,4 @@ def _redirect(operator: str, target: _Token | None) -> list[Redirect]:
         raise _Unclear("a redirection's file is not known")
     if re.match(r"/+dev/+(tcp|udp)(/|$)", target.text):
         raise _Unclear("a redirection opens a connection")
-    return [Redirect(_DIRECTIONS[operator], target.text)]
+    return [Redirection(_DIRECTIONS[operator], target.text)]

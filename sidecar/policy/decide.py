@@ -20,7 +20,7 @@ from .command_variants import may_be_meant
 from .commands import ParsedCommand, SimpleCommand, is_too_long, parse_command
 from .programs import only_reads, replaces_programs, unknown_reason, unseen_writes_reason
 from .protected import edit_reason, normalized_path, protected_reason, secret_reason
-from .rules import EVERYTHING, MAX_EXACT, Effect, Kind, Rule, Scope, rule_text
+from .rules import EVERYTHING, MAX_EXACT, Effect, KindPattern, Rule, RuleScope, rule_text
 from .withheld_files import (
     MAX_WORD,
     find_in_command,
@@ -102,7 +102,7 @@ class Subject(msgspec.Struct, frozen=True):
         return any(path_stops(rule, name) for path in paths for name in self.stoppable_names(path, rule))
 
 
-class Decision(msgspec.Struct, frozen=True):
+class PolicyDecision(msgspec.Struct, frozen=True):
     effect: Effect
     by: Literal["rule", "policy", "hook"]
     rule: Rule | None
@@ -121,9 +121,9 @@ class Suggestion(msgspec.Struct, frozen=True):
     """A permanent answer that the user could give: the rules that it would record, one per pattern."""
 
     decision: Literal["allow_chat", "allow_always", "deny_always"]
-    scope: Scope
+    scope: RuleScope
     effect: Effect
-    kind: Kind
+    kind: KindPattern
     patterns: tuple[str, ...]
     folder: str | None = None
 
@@ -138,7 +138,7 @@ def decide(
     rules: Sequence[Rule],
     folders: Sequence[str] = (),
     hook: HookAdvice | None = None,
-) -> Decision:
+) -> PolicyDecision:
     """Decide about a call. `folders` are further absolute folders of the project; accept-edits applies in them too."""
     parsed = _parse_subject(subject)
     # The order of these checks is the policy: everything that stops comes before everything that allows.
@@ -179,7 +179,7 @@ def safe_decide(
     rules: Sequence[Rule],
     folders: Sequence[str] = (),
     hook: HookAdvice | None = None,
-) -> Decision:
+) -> PolicyDecision:
     """Decide; a bug in the policy itself asks, and says so. It must never allow anything."""
     try:
         return decide(subject, mode, rules, folders, hook)
@@ -442,7 +442,9 @@ def _allows_command(
     return simple.risk is None and not names_withheld(simple)
 
 
-def _by_mode(subject: Subject, parsed: ParsedCommand | None, mode: str, folders: Sequence[str]) -> Decision:
+def _by_mode(
+    subject: Subject, parsed: ParsedCommand | None, mode: str, folders: Sequence[str]
+) -> PolicyDecision:
     if mode == "auto":
         return _by_policy("allow", "the mode is auto")
     if subject.kind == "read":
@@ -469,20 +471,22 @@ def _is_inside(path: str, folders: Sequence[str]) -> bool:
     return path.split("/")[0] != ".."
 
 
-def _by_rule(rule: Rule) -> Decision:
+def _by_rule(rule: Rule) -> PolicyDecision:
     words = {"allow": "allows", "ask": "asks for", "deny": "denies"}
-    return Decision(
+    return PolicyDecision(
         rule.effect, "rule", rule, f"a rule {words[rule.effect]} {rule_text(rule.kind, rule.pattern)}"[:300]
     )
 
 
-def _by_hook(hook: HookAdvice) -> Decision:
+def _by_hook(hook: HookAdvice) -> PolicyDecision:
     words = {"allow": "allows it", "ask": "asks"}
-    return Decision(hook.effect, "hook", None, f"the hook {hook.hook} {words[hook.effect]}: {hook.reason}")
+    return PolicyDecision(
+        hook.effect, "hook", None, f"the hook {hook.hook} {words[hook.effect]}: {hook.reason}"
+    )
 
 
-def _by_policy(effect: Effect, reason: str) -> Decision:
-    return Decision(effect, "policy", None, reason)
+def _by_policy(effect: Effect, reason: str) -> PolicyDecision:
+    return PolicyDecision(effect, "policy", None, reason)
 
 
 def _suggested_patterns(subject: Subject) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ else:
 PORTS = {"http": 80, "https": 443}
 
 
-class Address(msgspec.Struct, frozen=True):
+class HostAddress(msgspec.Struct, frozen=True):
     """An http URL with an unambiguous host. `port` is None when it is the default of the scheme."""
 
     scheme: str
@@ -118,7 +118,7 @@ def loose_words(line: str) -> list[list[str]]:
     return [piece.split() for piece in re.split(r"[;&|\n(){}`]", re.sub(r"[,<>]", " ", line))]
 
 
-def parse_address(url: str) -> Address | None:
+def parse_address(url: str) -> HostAddress | None:
     """Parse a URL; None when programs could disagree about its host."""
     if not url.isascii() or any(char <= " " or char in '\\"<>^`{|}\x7f' for char in url):
         return None
@@ -137,7 +137,7 @@ def parse_address(url: str) -> Address | None:
     rest = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     if ":" in host:
         host = f"[{host}]"
-    return Address(parts.scheme, host, None if port == PORTS[parts.scheme] else port, rest)
+    return HostAddress(parts.scheme, host, None if port == PORTS[parts.scheme] else port, rest)
 
 
 def same_origin(one: str, other: str) -> bool:
@@ -206,7 +206,7 @@ def _in_order(wanted: list[str], words: list[str]) -> bool:
     )
 
 
-def _address_matches(pattern: str, found: Address, place: str, rests: Sequence[str]) -> bool:
+def _address_matches(pattern: str, found: HostAddress, place: str, rests: Sequence[str]) -> bool:
     scheme, host, rest = _pattern_parts(pattern)
     if scheme and scheme != found.scheme:
         return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .decide import Decision, PathNames, Subject, safe_decide
+from .decide import PathNames, PolicyDecision, Subject, safe_decide
 from .protected import secret_reason
 from .rules import Rule
 
@@ -49,7 +49,7 @@ class ReadRules:
             return decision.reason  # the policy failed, which must allow nothing
         return held if decision.rule is None else None
 
-    def _decide(self, path: str) -> Decision:
+    def _decide(self, path: str) -> PolicyDecision:
         # By the rules alone: a mode does not allow reading secrets that nobody asked for.
         return safe_decide(Subject("read", path, real=self._names), self._mode, self._rules)
 

@@ -24,13 +24,13 @@ import msgspec
 
 from ..model.failures import invalid_param
 
-Scope = Literal["chat", "project", "user"]
+RuleScope = Literal["chat", "project", "user"]
 Effect = Literal["allow", "ask", "deny"]
 PermissionKind = Literal["read", "edit", "run", "fetch", "mcp", "app-tool"]
 """What a permission is requested for."""
 
-Kind = Literal[PermissionKind, "*"]
-Source = Literal["app", "answer", "file"]
+KindPattern = Literal[PermissionKind, "*"]
+RuleSource = Literal["app", "answer", "file"]
 
 MAX_PATTERN = 1024
 """Characters of a pattern: several times the longest that people write by hand."""
@@ -50,12 +50,12 @@ class Rule(msgspec.Struct, frozen=True):
     """
 
     id: str
-    scope: Scope
+    scope: RuleScope
     effect: Effect
-    kind: Kind
+    kind: KindPattern
     pattern: str
     folder: str | None = None
-    source: Source = "app"
+    source: RuleSource = "app"
 
     @property
     def exact(self) -> str | None:
@@ -75,10 +75,10 @@ def checked_rule(
 ) -> Rule:
     """Return the rule; raise an error that names the wrong field."""
     for name, value, kinds in (
-        ("scope", scope, get_args(Scope)),
+        ("scope", scope, get_args(RuleScope)),
         ("effect", effect, get_args(Effect)),
-        ("kind", kind, get_args(Kind)),
-        ("source", source, get_args(Source)),
+        ("kind", kind, get_args(KindPattern)),
+        ("source", source, get_args(RuleSource)),
     ):
         if value not in kinds:
             raise invalid_param(name, f"must be one of {', '.join(kinds)}")
@@ -106,7 +106,7 @@ def parse_rule_text(text: str) -> tuple[str, str]:
     if text == "*":
         return "*", "*"
     match = re.fullmatch(r"([a-z-]+)\((.+)\)", text, re.DOTALL)
-    kinds = [kind for kind in get_args(Kind) if kind != "*"]
+    kinds = [kind for kind in get_args(KindPattern) if kind != "*"]
     if not match or match[1] not in kinds:
         raise invalid_param(
             "rule",

@@ -32,7 +32,7 @@ class ToolCall(msgspec.Struct, frozen=True):
     """Why the call cannot run as the model wrote it; sent to the model."""
 
 
-Chunk = TextDelta | ThoughtDelta | ToolCall
+ReplyPart = TextDelta | ThoughtDelta | ToolCall
 
 
 class UserMessage(msgspec.Struct, frozen=True):
@@ -141,7 +141,7 @@ class ModelEntry(msgspec.Struct, frozen=True):
     reason: str | None = None
 
 
-Emit = Callable[[Chunk], Awaitable[None]]
+Emit = Callable[[ReplyPart], Awaitable[None]]
 
 
 class Provider(Protocol):

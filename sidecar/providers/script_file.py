@@ -13,7 +13,7 @@ import msgspec
 from ..model.failures import ProviderFailed
 from ..system.safe_open import FileRefused, open_regular
 from ..text.suggest import did_you_mean
-from .script_format import Call, Fault, Reply, Script, Step, Usage
+from .script_format import Script, ScriptedCall, ScriptedFault, ScriptedReply, ScriptedStep, ScriptedUsage
 
 MAX_SCRIPT_BYTES = 4 * 1024 * 1024
 """Longer streams are made with `repeat`; the file is read at once, on the event loop."""
@@ -97,5 +97,9 @@ def _bad_script(path: str, place: str | None, what: str) -> ProviderFailed:
 
 
 FIELDS = sorted(
-    {field for part in (Script, Reply, Step, Call, Fault, Usage) for field in part.__struct_encode_fields__}
+    {
+        field
+        for part in (Script, ScriptedReply, ScriptedStep, ScriptedCall, ScriptedFault, ScriptedUsage)
+        for field in part.__struct_encode_fields__
+    }
 )

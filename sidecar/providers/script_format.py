@@ -26,13 +26,13 @@ class ScriptPart(msgspec.Struct, rename="camel", forbid_unknown_fields=True, fro
     """A part of the file: camelCase there, and no unknown fields."""
 
 
-class Call(ScriptPart, frozen=True):
+class ScriptedCall(ScriptPart, frozen=True):
     name: str
     input: JsonObject = {}
     id: str | None = None
 
 
-class Fault(ScriptPart, frozen=True):
+class ScriptedFault(ScriptPart, frozen=True):
     reason: Literal[
         "no_key",
         "bad_key",
@@ -63,30 +63,30 @@ class Fault(ScriptPart, frozen=True):
         )
 
 
-class Usage(ScriptPart, frozen=True):
+class ScriptedUsage(ScriptPart, frozen=True):
     input: Tokens | None = None
     output: Tokens | None = None
     cached: Tokens | None = None
 
 
-class Step(ScriptPart, frozen=True):
+class ScriptedStep(ScriptPart, frozen=True):
     """One step: exactly one of the kinds, with its options."""
 
     text: str | None = None
     thought: str | None = None
-    tool_call: Call | None = None
-    tool_calls: Annotated[list[Call], msgspec.Meta(min_length=1)] | None = None
-    error: Fault | None = None
+    tool_call: ScriptedCall | None = None
+    tool_calls: Annotated[list[ScriptedCall], msgspec.Meta(min_length=1)] | None = None
+    error: ScriptedFault | None = None
     hang: bool | None = None
-    usage: Usage | None = None
+    usage: ScriptedUsage | None = None
     stop: Literal["end_turn", "max_tokens", "refusal"] | None = None
     repeat: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
     delay_ms: Delay | None = None
     chunk: Chunking | None = None
-    steps: Annotated[list[Step], msgspec.Meta(min_length=1)] | None = None
+    steps: Annotated[list[ScriptedStep], msgspec.Meta(min_length=1)] | None = None
 
     @property
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[ScriptedCall]:
         """Return the tool calls that are sent together."""
         return self.tool_calls or ([self.tool_call] if self.tool_call else [])
 
@@ -111,10 +111,10 @@ class Step(ScriptPart, frozen=True):
         _check_ends(self.steps or [])
 
 
-class Reply(ScriptPart, frozen=True):
+class ScriptedReply(ScriptPart, frozen=True):
     """A reply to a prompt: `match` and `regex` select by its text; replies without them are used in order."""
 
-    steps: list[Step]
+    steps: list[ScriptedStep]
     match: str | None = None
     regex: str | None = None
     times: Annotated[int, msgspec.Meta(ge=1)] | None = None
@@ -144,7 +144,7 @@ class Reply(ScriptPart, frozen=True):
 
 
 class Script(ScriptPart, frozen=True):
-    replies: list[Reply]
+    replies: list[ScriptedReply]
     on_exhausted: Literal["error", "repeat", "echo"] = "error"
 
 
@@ -161,7 +161,7 @@ _KINDS = {
 }
 
 
-def flat_steps(steps: list[Step]) -> Iterator[Step]:
+def flat_steps(steps: list[ScriptedStep]) -> Iterator[ScriptedStep]:
     """Yield the steps with repetitions expanded; lazily, as a stream may be far longer than its script."""
     for step in steps:
         if step.repeat is None:
@@ -171,7 +171,7 @@ def flat_steps(steps: list[Step]) -> Iterator[Step]:
                 yield from flat_steps(step.steps or [])
 
 
-def _check_ends(steps: list[Step]) -> None:
+def _check_ends(steps: list[ScriptedStep]) -> None:
     for index, step in enumerate(steps[:-1]):
         if step.stop is not None or step.hang:
             raise ValueError(f"`steps[{index}]` ends the reply, so `steps[{index + 1}]` would never play")

@@ -11,7 +11,7 @@ from hashlib import sha256
 from itertools import chain
 
 from .base import AssistantMessage, Message, ModelRequest, ToolResult, UserMessage
-from .script_format import Script, Step, flat_steps
+from .script_format import Script, ScriptedStep, flat_steps
 
 MAX_STOPPED = 1000
 """Stored positions. Cancelled turns never return for theirs, so the oldest are dropped."""
@@ -22,7 +22,7 @@ class ScriptPosition:
     """A reply and the rest of it; `failed` when it stopped at an error and not at a tool call."""
 
     reply: int
-    steps: Iterator[Step]
+    steps: Iterator[ScriptedStep]
     failed: bool = False
 
 

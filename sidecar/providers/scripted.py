@@ -15,11 +15,11 @@ import anyio.lowlevel
 from ..model.failures import ProviderFailed
 from . import script_file
 from .base import (
-    Chunk,
     Completion,
     Emit,
     ModelEntry,
     ModelRequest,
+    ReplyPart,
     TextDelta,
     ThoughtDelta,
     TokenUsage,
@@ -27,7 +27,7 @@ from .base import (
 )
 from .echo import EchoProvider
 from .endpoint import DEFAULT_RETRIES
-from .script_format import Call, Chunking, Fault, Step, Usage
+from .script_format import Chunking, ScriptedCall, ScriptedFault, ScriptedStep, ScriptedUsage
 from .script_progress import ScriptPosition, ScriptProgress, prompt_of
 
 _WORDS = re.compile(r"\s*\S+|\s+")
@@ -83,34 +83,34 @@ class ScriptedProvider:
         for step in place.steps:
             await anyio.lowlevel.checkpoint()
             match step:
-                case Step(text=str(text)):
+                case ScriptedStep(text=str(text)):
                     await _say(step, text, TextDelta, emit)
-                case Step(thought=str(thought)):
+                case ScriptedStep(thought=str(thought)):
                     await _say(step, thought, ThoughtDelta, emit)
-                case Step(tool_call=Call()) | Step(tool_calls=list()):
+                case ScriptedStep(tool_call=ScriptedCall()) | ScriptedStep(tool_calls=list()):
                     progress.stop_at_calls(place, await self._call(step, emit))
                     return Completion("tool_calls", usage)
-                case Step(error=Fault() as fault):
+                case ScriptedStep(error=ScriptedFault() as fault):
                     goes_on = progress.stop_at_error(place, request)
                     raise fault.failure(is_final=not goes_on)
-                case Step(hang=True):
+                case ScriptedStep(hang=True):
                     await anyio.sleep_forever()
-                case Step(usage=Usage() as spent):
+                case ScriptedStep(usage=ScriptedUsage() as spent):
                     usage = TokenUsage(spent.input, spent.output, spent.cached)
-                case Step(stop=str(stop)):
+                case ScriptedStep(stop=str(stop)):
                     return Completion(stop, usage)
-                case Step(delay_ms=int(delay)):
+                case ScriptedStep(delay_ms=int(delay)):
                     await anyio.sleep(delay / 1000)
         return Completion("end_turn", usage)
 
-    async def _call(self, step: Step, emit: Emit) -> list[str]:
+    async def _call(self, step: ScriptedStep, emit: Emit) -> list[str]:
         """Emit the calls of the step, each under an id that this provider has not used before."""
         calls = [ToolCall(self._id(call), call.name, call.input) for call in step.calls]
         for call in calls:
             await emit(call)
         return [call.id for call in calls]
 
-    def _id(self, call: Call) -> str:
+    def _id(self, call: ScriptedCall) -> str:
         self._calls += 1
         if call.id is None:
             return f"scripted-{self._calls}"
@@ -127,7 +127,7 @@ class ScriptedProvider:
         )
 
 
-async def _say(step: Step, text: str, delta: Callable[[str], Chunk], emit: Emit) -> None:
+async def _say(step: ScriptedStep, text: str, delta: Callable[[str], ReplyPart], emit: Emit) -> None:
     """Emit the text in pieces; each yields to other tasks, also without a delay between them."""
     for index, piece in enumerate(_pieces(text, step.chunk or "word")):
         if index:

@@ -38,7 +38,7 @@ _ADDRESS = {"chat": "chatId", "session": "sessionId", "turn": "turnId"}
 """Fields of the log, and the parameters they come from."""
 
 Handler = Callable[[Call, Any], Awaitable[Any]]
-Context = Callable[[Any], Mapping[str, object]]
+ErrorContext = Callable[[Any], Mapping[str, object]]
 Recover = Callable[[Failure], Awaitable[bool]]
 
 ATTEMPTS = 3
@@ -69,7 +69,7 @@ class Dispatcher(Generic[Row]):
         table: Mapping[str, Row],
         handlers: Mapping[str, Handler],
         admit: Callable[[Row], None],
-        context: Context,
+        context: ErrorContext,
         recover: Recover | None = None,
     ) -> None:
         self._library = _load_dispatcher()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sidecar_protocol.framing import Frame
 
 from ..chat.services.client_app import ClientApp
-from ..frontends.registry import Connection, FrontendEntry, FrontendRegistry
+from ..frontends.registry import FrontendConnection, FrontendEntry, FrontendRegistry
 
 if TYPE_CHECKING:
     from ..frontends.base import Frontend, StatusData
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 MAX_HELD_STATUSES = 64
 """Statuses that wait for the first message; a client that is late needs the newest ones."""
 
-Connect = Callable[[Mapping[str, object] | None], Connection]
+Connect = Callable[[Mapping[str, object] | None], FrontendConnection]
 """Makes what a frontend is created with, from the `initialize` that the bootstrap has answered."""
 
 

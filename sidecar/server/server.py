@@ -19,14 +19,14 @@ from sidecar_protocol.framing import Frame
 from .. import logs
 from .. import settings as configuration
 from ..chat.journal import identity
-from ..chat.journal.identity import Address
+from ..chat.journal.identity import ChatAddress
 from ..chat.services.client_requests import Requests
 from ..chat.services.services import ChatServices
 from ..chat.sessions.change_watcher import ChangeWatcher
 from ..chat.sessions.chats import Chats
 from ..chat.sessions.session import Session
 from ..engines.registry import EngineRegistry
-from ..frontends.registry import Connection, FrontendRegistry
+from ..frontends.registry import FrontendConnection, FrontendRegistry
 from ..model.chats import ProcessIdentity
 from ..model.failures import Failure, ProviderFailed, StorageFailed
 from ..providers.base import ModelEntry
@@ -129,7 +129,9 @@ class Server:
         self._exit_code = 0
         wire = MessageWriter(bootstrap.stdout_writer)
         self._connection = ClientConnection(
-            frontends, options.frontend, lambda greeting: Connection(wire, tasks, self, bootstrap, greeting)
+            frontends,
+            options.frontend,
+            lambda greeting: FrontendConnection(wire, tasks, self, bootstrap, greeting),
         )
         self._lazy_services = LazyServices(tasks, self._settings_cache, self._connection.send_status)
 
@@ -175,13 +177,13 @@ class Server:
         ):
             self.models_changed(provider)
 
-    def record_trust(self, project: str, files: trusted_files.Record | None) -> None:
+    def record_trust(self, project: str, files: trusted_files.TrustRecord | None) -> None:
         self._settings_cache.trust(project, files)
 
     def is_trusted(self, project: str) -> bool:
         return self._settings_cache.is_trusted(project)
 
-    def trust_changes(self, project: str) -> list[trusted_files.Change]:
+    def trust_changes(self, project: str) -> list[trusted_files.TrustedChange]:
         """What has changed in a project's files since it was trusted."""
         return self._settings_cache.changes(project)
 
@@ -193,11 +195,11 @@ class Server:
         changes = [{"path": path, "change": kind, "diff": diff} for path, kind, diff in found]
         self._connection.send_status("trust", {"path": project, "trusted": False, "changes": changes})
 
-    async def _trusted_files(self, store: Store) -> dict[str, trusted_files.Record]:
+    async def _trusted_files(self, store: Store) -> dict[str, trusted_files.TrustRecord]:
         """The files of trusted projects as they were when they were trusted. An entry of an older version of this
         program has none: it is bound to the current files.
         """
-        found: dict[str, trusted_files.Record] = {}
+        found: dict[str, trusted_files.TrustRecord] = {}
         for path, files in (await store.retention.trusted_projects()).items():
             if files is None:
                 try:
@@ -209,7 +211,7 @@ class Server:
             found[path] = files
         return found
 
-    def describe(self, address: Address) -> ChatIds:
+    def describe(self, address: ChatAddress) -> ChatIds:
         """The ids of the chat that an address names, as far as they are known without IO."""
         try:
             key = identity.resolve(address, self._options.chat_id or os.environ.get("SIDECAR_CHAT_ID"))

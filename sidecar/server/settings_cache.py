@@ -31,7 +31,7 @@ class EffectiveSettings:
         self._options = options
         self._loaded: dict[str | None, Settings] = {}
         self._project_settings = ProjectSettingsCache()
-        self._trusted: dict[str, trusted_files.Record] = {}
+        self._trusted: dict[str, trusted_files.TrustRecord] = {}
 
     @property
     def settings_file(self) -> str | None:
@@ -103,12 +103,12 @@ class EffectiveSettings:
         """Whether a file of a trusted project, relative to its folder, is as it was when the project was trusted."""
         return self.is_trusted(project) and trusted_files.matches_file(project, self._trusted[project], path)
 
-    def changes(self, project: str) -> list[trusted_files.Change]:
+    def changes(self, project: str) -> list[trusted_files.TrustedChange]:
         """What has changed in the files of a project since it was trusted; nothing when it was not."""
         known = self._trusted.get(project)
         return [] if known is None else trusted_files.changes_since(project, known)
 
-    def trust(self, project: str, files: trusted_files.Record | None) -> None:
+    def trust(self, project: str, files: trusted_files.TrustRecord | None) -> None:
         """Trust a project with these files from now on, or (None) no longer; its settings are read again."""
         self._reported_lapses.discard(project)
         if files is None:
@@ -117,7 +117,7 @@ class EffectiveSettings:
             self._trusted[project] = files
         self.forget()
 
-    def trust_only(self, projects: Mapping[str, trusted_files.Record]) -> None:
+    def trust_only(self, projects: Mapping[str, trusted_files.TrustRecord]) -> None:
         self._trusted = dict(projects)
         self._reported_lapses.clear()
         self.forget()

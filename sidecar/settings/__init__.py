@@ -8,23 +8,23 @@ from __future__ import annotations
 from .edit import write_settings
 from .errors import SettingsConflict, SettingsError
 from .files import SettingsFile, project_file, user_file
-from .key import Key
+from .key import SettingKey
 from .keys import KEYS, MEMORY
 from .layers import CONFIG_VARIABLE, load, read_scope
-from .values import Log, Session, Settings, Store
+from .values import LogSettings, SessionSettings, Settings, StoreSettings
 
 __all__ = [
     "CONFIG_VARIABLE",
     "KEYS",
     "MEMORY",
-    "Key",
-    "Log",
-    "Session",
+    "LogSettings",
+    "SessionSettings",
+    "SettingKey",
     "Settings",
     "SettingsConflict",
     "SettingsError",
     "SettingsFile",
-    "Store",
+    "StoreSettings",
     "load",
     "project_file",
     "read_scope",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from .key import Key
+from .key import SettingKey
 from .keys import KEYS
 from .known import NAMED_TABLES
 
@@ -53,13 +53,13 @@ def _put(page: str, begin: str, text: str, end: str) -> str:
     return before + begin + text + end + rest.partition(end)[2]
 
 
-def _row(key: Key) -> str:
+def _row(key: SettingKey) -> str:
     reach = _REACH[key.project] if key.files else "no file at all"
     doc = f"{key.doc} Variable: `{key.environment}`." if key.environment else key.doc
     return f"| `{key.name}` | {_default(key)} | {key.expected} | {reach} | {doc} |\n"
 
 
-def _default(key: Key) -> str:
+def _default(key: SettingKey) -> str:
     default = key.default
     if default is None:
         return key.shown or "none"

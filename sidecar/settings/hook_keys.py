@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from .key import Key
+from .key import SettingKey
 
 _SWITCH = ("on", "off")
 
 ROUTING = (
-    Key(
+    SettingKey(
         "routing.big_reads",
         "text",
         "on",
         "Redirect a read of a whole large file to the index.",
         choices=_SWITCH,
     ),
-    Key(
+    SettingKey(
         "routing.big_reads_bytes",
         "integer",
         64 * 1024,
@@ -22,21 +22,21 @@ ROUTING = (
         low=1024,
         high=64 * 1024 * 1024,
     ),
-    Key(
+    SettingKey(
         "routing.fetches",
         "text",
         "on",
         "Redirect a command that fetches a page to `fetch_url`.",
         choices=_SWITCH,
     ),
-    Key(
+    SettingKey(
         "routing.noisy_commands",
         "text",
         "on",
         "Redirect test runners, builds and installs with much output to `run_batch`.",
         choices=_SWITCH,
     ),
-    Key(
+    SettingKey(
         "routing.noisy_programs",
         "texts",
         (),
@@ -44,14 +44,14 @@ ROUTING = (
         words='a list of names of programs, such as ["terragrunt"]',
         adds=True,
     ),
-    Key(
+    SettingKey(
         "routing.long_listings",
         "text",
         "on",
         "Redirect a listing without a limit, such as `git log`, to a tool with a limit.",
         choices=_SWITCH,
     ),
-    Key(
+    SettingKey(
         "routing.long_listings_max",
         "integer",
         100,
@@ -62,15 +62,15 @@ ROUTING = (
 )
 
 HOOKS = (
-    Key("hooks.enabled", "flag", True, "Run hooks."),
-    Key(
+    SettingKey("hooks.enabled", "flag", True, "Run hooks."),
+    SettingKey(
         "hooks.claude_settings",
         "flag",
         False,
         "Run hooks of Claude Code's settings files too, the user's and a trusted project's.",
         project="never",
     ),
-    Key(
+    SettingKey(
         "hooks.paths",
         "paths",
         (),

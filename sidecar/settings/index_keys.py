@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from .key import Key
+from .key import SettingKey
 
 _KIB = 1024
 _MIB = 1024 * _KIB
 _GIB = 1024 * _MIB
 
 INDEX = (
-    Key(
+    SettingKey(
         "index.enabled",
         "flag",
         True,
         "Keep long tool output out of the context window and make it searchable.",
     ),
-    Key(
+    SettingKey(
         "index.inline_max",
         "integer",
         2 * _KIB,
@@ -23,7 +23,7 @@ INDEX = (
         low=512,
         high=_MIB,
     ),
-    Key(
+    SettingKey(
         "index.max_output_size",
         "integer",
         64 * _MIB,
@@ -32,14 +32,14 @@ INDEX = (
         high=_GIB,
         project="never",
     ),
-    Key(
+    SettingKey(
         "index.preview_tail_lines",
         "integer",
         50,
         "Number of last lines in a preview, within its tokens.",
         high=1000,
     ),
-    Key(
+    SettingKey(
         "index.chunk_bytes",
         "integer",
         4 * _KIB,
@@ -48,7 +48,7 @@ INDEX = (
         high=64 * _KIB,
         project="never",
     ),
-    Key(
+    SettingKey(
         "index.retrieval_limit",
         "integer",
         5,
@@ -56,7 +56,7 @@ INDEX = (
         low=1,
         high=50,
     ),
-    Key(
+    SettingKey(
         "index.retention_days",
         "integer",
         90,
@@ -64,7 +64,7 @@ INDEX = (
         high=36_500,
         project="never",
     ),
-    Key(
+    SettingKey(
         "index.max_bytes",
         "integer",
         2 * _GIB,

@@ -44,7 +44,7 @@ _EXPECTED = {
 }
 
 
-class Key:
+class SettingKey:
     """One setting.
 
     `project` says whether the file of a project may set it: always ("any", for `UNTRUSTED_KEYS`), once the user

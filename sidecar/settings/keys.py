@@ -7,7 +7,7 @@ from __future__ import annotations
 from ..system.choices import LOG_LEVELS, MODES, SANDBOXES
 from .hook_keys import HOOKS, ROUTING
 from .index_keys import INDEX
-from .key import Key, is_plain
+from .key import SettingKey, is_plain
 from .web_keys import FETCH
 from .window_keys import COMPACTION, CONTEXT, RULES
 
@@ -62,10 +62,10 @@ def is_variable(text: str) -> bool:
     return shaped and not text.startswith("SIDECAR_")
 
 
-KEYS: dict[str, Key] = {
+KEYS: dict[str, SettingKey] = {
     key.name: key
     for key in (
-        Key(
+        SettingKey(
             "model",
             "text",
             None,
@@ -74,14 +74,14 @@ KEYS: dict[str, Key] = {
             environment="SIDECAR_MODEL",
             shown="chosen automatically",
         ),
-        Key(
+        SettingKey(
             "engine",
             "text",
             NATIVE_ENGINE,
             "The engine that runs a turn.",
             choices=ENGINES,
         ),
-        Key(
+        SettingKey(
             "mode",
             "text",
             "ask",
@@ -89,21 +89,21 @@ KEYS: dict[str, Key] = {
             "for `run`, only commands that are understood). read-only denies changes.",
             choices=MODES,
         ),
-        Key(
+        SettingKey(
             "sandbox",
             "text",
             "auto",
             "Run commands in bubblewrap where it works (auto), run none without it (require), or never use it (off).",
             choices=SANDBOXES,
         ),
-        Key(
+        SettingKey(
             "titles",
             "text",
             "words",
             "Take a chat's title from the words of the first prompt, or from the model after the first turn.",
             choices=("words", "model"),
         ),
-        Key(
+        SettingKey(
             "chat_id",
             "text",
             None,
@@ -111,7 +111,7 @@ KEYS: dict[str, Key] = {
             environment="SIDECAR_CHAT_ID",
             files=False,
         ),
-        Key(
+        SettingKey(
             "session.retention_days",
             "integer",
             0,
@@ -119,7 +119,7 @@ KEYS: dict[str, Key] = {
             high=36_500,
             project="never",
         ),
-        Key(
+        SettingKey(
             "session.sent_days",
             "integer",
             90,
@@ -127,7 +127,7 @@ KEYS: dict[str, Key] = {
             high=36_500,
             project="never",
         ),
-        Key(
+        SettingKey(
             "session.max_steps",
             "integer",
             50,
@@ -135,35 +135,35 @@ KEYS: dict[str, Key] = {
             low=1,
             high=10_000,
         ),
-        Key(
+        SettingKey(
             "session.max_seconds",
             "seconds",
             0.0,
             "Maximum duration of one turn; 0 sets no limit.",
             high=7 * _DAY_S,
         ),
-        Key(
+        SettingKey(
             "session.max_tokens",
             "integer",
             0,
             "Maximum number of input and output tokens in one turn; 0 sets no limit.",
             high=1_000_000_000,
         ),
-        Key(
+        SettingKey(
             "session.snapshot_interval",
             "integer",
             10,
             "Number of turns between stored snapshots of the session; 0: only before a compaction and at its end.",
             high=10_000,
         ),
-        Key(
+        SettingKey(
             "session.max_snapshots",
             "integer",
             10,
             "Maximum number of snapshots stored for a chat, the newest; 0 stores none.",
             high=1000,
         ),
-        Key(
+        SettingKey(
             "permissions.allow",
             "texts",
             (),
@@ -172,7 +172,7 @@ KEYS: dict[str, Key] = {
             each=is_rule,
             adds=True,
         ),
-        Key(
+        SettingKey(
             "permissions.ask",
             "texts",
             (),
@@ -181,7 +181,7 @@ KEYS: dict[str, Key] = {
             each=is_rule,
             adds=True,
         ),
-        Key(
+        SettingKey(
             "permissions.deny",
             "texts",
             (),
@@ -190,22 +190,22 @@ KEYS: dict[str, Key] = {
             each=is_rule,
             adds=True,
         ),
-        Key(
+        SettingKey(
             "permissions.expiry",
             "seconds",
             0.0,
             "How long a permission request waits for an answer before it is denied; 0 waits forever.",
             high=_DAY_S,
         ),
-        Key(
+        SettingKey(
             "tools.allow",
             "texts",
             (),
             "The tools that are available; empty means all.",
             words=_TOOLS,
         ),
-        Key("tools.deny", "texts", (), "Tools that are not available.", words=_TOOLS, adds=True),
-        Key(
+        SettingKey("tools.deny", "texts", (), "Tools that are not available.", words=_TOOLS, adds=True),
+        SettingKey(
             "tools.environment",
             "texts",
             (),
@@ -213,27 +213,27 @@ KEYS: dict[str, Key] = {
             words='a list of names of variables, such as ["DATABASE_URL"], none of which begins with SIDECAR_',
             each=is_variable,
         ),
-        Key(
+        SettingKey(
             "tools.readable",
             "paths",
             (),
             "Files and folders of the home that commands in the sandbox can read, in addition to toolchains.",
         ),
-        Key(
+        SettingKey(
             "tools.max_processes",
             "integer",
             2048,
             "Maximum number of processes and threads of one command in the sandbox; 0 sets no limit.",
             high=1_000_000,
         ),
-        Key(
+        SettingKey(
             "tools.max_memory_bytes",
             "integer",
             0,
             "Maximum memory of one command in the sandbox, in bytes; 0 is half of the machine's.",
             high=1024 * 1024 * _MIB,
         ),
-        Key(
+        SettingKey(
             "tools.max_tmp_bytes",
             "integer",
             1024 * _MIB,
@@ -241,7 +241,7 @@ KEYS: dict[str, Key] = {
             low=_MIB,
             high=1024 * 1024 * _MIB,
         ),
-        Key(
+        SettingKey(
             "open_files.max_recent",
             "integer",
             25,
@@ -249,8 +249,8 @@ KEYS: dict[str, Key] = {
             low=1,
             high=1000,
         ),
-        Key("open_files.max_pinned", "integer", 10, "Maximum number of pinned files.", high=100),
-        Key(
+        SettingKey("open_files.max_pinned", "integer", 10, "Maximum number of pinned files.", high=100),
+        SettingKey(
             "open_files.max_file_bytes",
             "integer",
             _MIB,
@@ -258,7 +258,7 @@ KEYS: dict[str, Key] = {
             low=_KIB,
             high=64 * _MIB,
         ),
-        Key(
+        SettingKey(
             "patches.max_entries",
             "integer",
             20,
@@ -266,7 +266,7 @@ KEYS: dict[str, Key] = {
             low=1,
             high=1000,
         ),
-        Key(
+        SettingKey(
             "patches.max_bytes",
             "integer",
             200 * _KIB,
@@ -281,13 +281,13 @@ KEYS: dict[str, Key] = {
         *ROUTING,
         *INDEX,
         *FETCH,
-        Key(
+        SettingKey(
             "project.files",
             "flag",
             False,
             "Write `.context/events.md` and `.context/stats.json` into the projects of chats after each turn.",
         ),
-        Key(
+        SettingKey(
             "log.level",
             "text",
             "warn",
@@ -295,8 +295,8 @@ KEYS: dict[str, Key] = {
             choices=LOG_LEVELS,
             project="never",
         ),
-        Key("log.file", "path", None, "A file for the log, in addition to stderr.", project="never"),
-        Key(
+        SettingKey("log.file", "path", None, "A file for the log, in addition to stderr.", project="never"),
+        SettingKey(
             "store.data_dir",
             "path",
             None,
@@ -305,7 +305,7 @@ KEYS: dict[str, Key] = {
             environment="SIDECAR_DATA_DIR",
             shown="the user's data folder",
         ),
-        Key(
+        SettingKey(
             "store.busy_timeout",
             "seconds",
             10.0,

@@ -11,13 +11,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .key import Key
+    from .key import SettingKey
     from .tables import NamedTables
 
 NAMED_TABLES: dict[str, NamedTables] = {tables.table: tables for tables in (PROVIDER_TABLES, SERVER_TABLES)}
 
 
-def find_key(name: str) -> Key | None:
+def find_key(name: str) -> SettingKey | None:
     """Return the key with this dotted name."""
     table, _, rest = name.partition(".")
     return NAMED_TABLES[table].find(rest) if table in NAMED_TABLES else KEYS.get(name)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .files import Scope, SettingsFile
-    from .key import Key, Value
+    from .key import SettingKey, Value
     from .values import Layer, Rule
 
 CONFIG_VARIABLE = "SIDECAR_CONFIG"
@@ -136,7 +136,7 @@ def _apply_values(layers: dict[str, tuple[Value, Layer]], given: Mapping[str, ob
             layers[name] = (_resolved_value(_checked_key(name, value, layer), value, os.curdir), layer)
 
 
-def _checked_key(name: str, value: object, layer: Layer) -> Key:
+def _checked_key(name: str, value: object, layer: Layer) -> SettingKey:
     """Return the key, when the value is valid; otherwise the error names the variable or the command line."""
     key = KEYS.get(name)
     if key is None:
@@ -149,7 +149,7 @@ def _checked_key(name: str, value: object, layer: Layer) -> Key:
     return key
 
 
-def _resolved_value(key: Key, value: Any, folder: str) -> Value:
+def _resolved_value(key: SettingKey, value: Any, folder: str) -> Value:
     """Return the value as the program uses it: a path is absolute, relative to the folder of its file."""
     if key.kind == "paths":
         return tuple(_absolute(one, folder) for one in value)

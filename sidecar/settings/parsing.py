@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..system.lazy import lazy_module
 from . import known
 from .errors import SettingsError
-from .key import Key, suggestion_for
+from .key import SettingKey, suggestion_for
 from .keys import KEYS, TABLES
 from .tables import Field
 
@@ -50,7 +50,7 @@ def parse_toml(path: str, text: str) -> dict[str, Any]:
         raise SettingsError(None, "is nested too deeply", path=path) from error
 
 
-def check(name: str, value: object, *, project: bool = False) -> Key:
+def check(name: str, value: object, *, project: bool = False) -> SettingKey:
     """Return the key called `name`, when a file may set it to this value."""
     key = known.find_key(name)
     if key is None or not key.files:
@@ -76,7 +76,7 @@ def unknown_key(name: str) -> SettingsError:
     return SettingsError(name, "there is no such setting", hint=hint)
 
 
-def unexpected_value(key: Key, value: object, name: str) -> SettingsError:
+def unexpected_value(key: SettingKey, value: object, name: str) -> SettingsError:
     if isinstance(key, Field) and key.quiet:
         told = key.mistake(name, value) if key.mistake else None
         return told or SettingsError(name, f"expected {key.expected}")

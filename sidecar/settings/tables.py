@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..system.lazy import lazy_module
 from .errors import SettingsError
-from .key import Key, suggestion_for
+from .key import SettingKey, suggestion_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _RESERVED_HEADERS = ("host", "content-length", "transfer-encoding", "connection"
 """Headers that determine the end and the host of a request: another value would allow request smuggling."""
 
 
-class Field(Key):
+class Field(SettingKey):
     """A key that every table of a kind has.
 
     A value with `fits` is not repeated in an error, since it may be a secret; `mistake` returns the error within it.

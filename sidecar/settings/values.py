@@ -60,7 +60,7 @@ def default_values() -> dict[str, Value]:
     return {key.name: key.default for key in KEYS.values()}
 
 
-class Session(Group):
+class SessionSettings(Group):
     prefix = "session."
     retention_days: int
     sent_days: int
@@ -71,7 +71,7 @@ class Session(Group):
     max_snapshots: int
 
 
-class Permissions(Group):
+class PermissionSettings(Group):
     """All rules together; `Settings.permission_rules` returns the origin of each."""
 
     prefix = "permissions."
@@ -81,7 +81,7 @@ class Permissions(Group):
     expiry: float
 
 
-class Tools(Group):
+class ToolSettings(Group):
     prefix = "tools."
     allow: tuple[str, ...]
     deny: tuple[str, ...]
@@ -92,20 +92,20 @@ class Tools(Group):
     max_tmp_bytes: int
 
 
-class OpenFiles(Group):
+class OpenFileSettings(Group):
     prefix = "open_files."
     max_recent: int
     max_pinned: int
     max_file_bytes: int
 
 
-class Patches(Group):
+class PatchSettings(Group):
     prefix = "patches."
     max_entries: int
     max_bytes: int
 
 
-class GateSwitches(Group):
+class GateSettings(Group):
     prefix = "context.gates."
     open_files: GateSwitch
     patches: GateSwitch
@@ -113,7 +113,7 @@ class GateSwitches(Group):
     retrieval: GateSwitch
 
 
-class Context(Group):
+class ContextSettings(Group):
     """The token limit of each kind of text."""
 
     prefix = "context."
@@ -124,13 +124,13 @@ class Context(Group):
     retrieval: int
     rules: int
     output_reserve: int
-    gates: GateSwitches
+    gates: GateSettings
 
     def __init__(self, values: Mapping[str, object]) -> None:
-        super().__init__({**values, "context.gates": GateSwitches(values)})
+        super().__init__({**values, "context.gates": GateSettings(values)})
 
 
-class Compaction(Group):
+class CompactionSettings(Group):
     """Shares of the context window, and turns."""
 
     prefix = "compaction."
@@ -141,8 +141,8 @@ class Compaction(Group):
     keep_turns: int
 
 
-class Rules(Group):
-    """Instruction rules; those about permissions are `Permissions`."""
+class RuleSettings(Group):
+    """Instruction rules; those about permissions are `PermissionSettings`."""
 
     prefix = "rules."
     enabled: bool
@@ -163,7 +163,7 @@ class IndexSettings(Group):
     max_bytes: int
 
 
-class Hooks(Group):
+class HookSettings(Group):
     prefix = "hooks."
     enabled: bool
     claude_settings: bool
@@ -194,41 +194,41 @@ class RoutingSettings(Group):
     long_listings_max: int
 
 
-class Log(Group):
+class LogSettings(Group):
     prefix = "log."
     level: LogLevel
     file: str | None
 
 
-class Project(Group):
+class ProjectFileSettings(Group):
     """What is stored in the project itself."""
 
     prefix = "project."
     files: bool
 
 
-class Store(Group):
+class StoreSettings(Group):
     prefix = "store."
     data_dir: str
     busy_timeout: float
 
 
 GROUPS = (
-    Session,
-    Permissions,
-    Tools,
-    OpenFiles,
-    Patches,
-    Context,
-    Compaction,
-    Rules,
-    Hooks,
+    SessionSettings,
+    PermissionSettings,
+    ToolSettings,
+    OpenFileSettings,
+    PatchSettings,
+    ContextSettings,
+    CompactionSettings,
+    RuleSettings,
+    HookSettings,
     RoutingSettings,
     IndexSettings,
     FetchSettings,
-    Project,
-    Log,
-    Store,
+    ProjectFileSettings,
+    LogSettings,
+    StoreSettings,
 )
 
 
@@ -248,21 +248,21 @@ class Settings(Group):
     sandbox: Sandbox
     titles: Literal["words", "model"]
     chat_id: str | None
-    session: Session
-    permissions: Permissions
-    tools: Tools
-    open_files: OpenFiles
-    patches: Patches
-    context: Context
-    compaction: Compaction
-    rules: Rules
-    hooks: Hooks
+    session: SessionSettings
+    permissions: PermissionSettings
+    tools: ToolSettings
+    open_files: OpenFileSettings
+    patches: PatchSettings
+    context: ContextSettings
+    compaction: CompactionSettings
+    rules: RuleSettings
+    hooks: HookSettings
     routing: RoutingSettings
     index: IndexSettings
     fetch: FetchSettings
-    project: Project
-    log: Log
-    store: Store
+    project: ProjectFileSettings
+    log: LogSettings
+    store: StoreSettings
     providers: Mapping[str, Mapping[str, Any]]
     mcp: Mapping[str, Mapping[str, Any]]
     version: str

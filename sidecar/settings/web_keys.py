@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..system.lazy import lazy_module
-from .key import Key, is_plain
+from .key import SettingKey, is_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,26 +48,26 @@ def _is_label(label: str) -> bool:
 
 
 FETCH = (
-    Key(
+    SettingKey(
         "fetch.enabled",
         "flag",
         True,
         "Offer the tool `fetch_url`, which reads web pages.",
     ),
-    Key(
+    SettingKey(
         "fetch.cache_enabled",
         "flag",
         True,
         "Cache fetched pages.",
     ),
-    Key(
+    SettingKey(
         "fetch.cache_ttl",
         "seconds",
         3600.0,
         "How long a cached page is fresh; shorter if its server says so.",
         high=30 * 24 * 60 * 60,
     ),
-    Key(
+    SettingKey(
         "fetch.cache_max_bytes",
         "integer",
         256 * _MIB,
@@ -75,7 +75,7 @@ FETCH = (
         high=64 * _KIB * _MIB,
         project="never",
     ),
-    Key(
+    SettingKey(
         "fetch.allow_private",
         "texts",
         (),

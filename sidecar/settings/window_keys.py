@@ -5,19 +5,19 @@ rules are sent. They are part of the table in `keys`.
 from __future__ import annotations
 
 from ..system.choices import GATE_SWITCHES
-from .key import Key
+from .key import SettingKey
 
 MAX_TOKENS = 10_000_000
 """Several times the largest context window of any model."""
 
 
-def _cap(name: str, tokens: int, what: str) -> Key:
+def _cap(name: str, tokens: int, what: str) -> SettingKey:
     doc = f"Maximum tokens of {what}; more in a context window far over 128,000, less in a small one."
-    return Key(f"context.{name}", "integer", tokens, doc, low=1, high=MAX_TOKENS)
+    return SettingKey(f"context.{name}", "integer", tokens, doc, low=1, high=MAX_TOKENS)
 
 
-def _gate(name: str, what: str) -> Key:
-    return Key(f"context.gates.{name}", "text", "auto", f"When {what} sent.", choices=GATE_SWITCHES)
+def _gate(name: str, what: str) -> SettingKey:
+    return SettingKey(f"context.gates.{name}", "text", "auto", f"When {what} sent.", choices=GATE_SWITCHES)
 
 
 CONTEXT = (
@@ -27,7 +27,7 @@ CONTEXT = (
     _cap("git_diff", 3000, "git's diff of the project"),
     _cap("retrieval", 2000, "what is found again in the chat's past"),
     _cap("rules", 4000, "instruction rules"),
-    Key(
+    SettingKey(
         "context.output_reserve",
         "integer",
         0,
@@ -41,26 +41,26 @@ CONTEXT = (
 )
 
 COMPACTION = (
-    Key(
+    SettingKey(
         "compaction.enabled",
         "flag",
         True,
         "Compact chats automatically; compaction by hand is always possible.",
     ),
-    Key(
+    SettingKey(
         "compaction.background",
         "ratio",
         0.80,
         "Share of the window at which compaction starts in the background.",
     ),
-    Key(
+    SettingKey(
         "compaction.blocking",
         "ratio",
         0.95,
         "Share of the window at which the next turn waits for compaction.",
     ),
-    Key("compaction.target", "ratio", 0.40, "Share of the window that is used after a compaction."),
-    Key(
+    SettingKey("compaction.target", "ratio", 0.40, "Share of the window that is used after a compaction."),
+    SettingKey(
         "compaction.keep_turns",
         "integer",
         2,
@@ -71,8 +71,8 @@ COMPACTION = (
 )
 
 RULES = (
-    Key("rules.enabled", "flag", True, "Read instruction rules and send them."),
-    Key(
+    SettingKey("rules.enabled", "flag", True, "Read instruction rules and send them."),
+    SettingKey(
         "rules.paths",
         "paths",
         (),

@@ -89,7 +89,7 @@ def _remove_slice(db: Connection, chat: int, epoch: str, most: int) -> PurgeCoun
     if _epoch(db, chat) != epoch:
         return None
     index_removal.mark_messages(db, chat)
-    left = purge.Budget(most)
+    left = purge.PurgeBudget(most)
     purge.remove_rows(db, chat, left)
     return left.removed
 

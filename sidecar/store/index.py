@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from ..model.index import Chunk, ChunkPool, NewSource, QueryPlan, RemovalCounts, Source
+from ..model.index import ChunkPool, IndexChunk, NewSource, QueryPlan, RemovalCounts, Source
 from .engine.database import Database
 from .engine.slices import Pace, write_slices
 from .engine.sqlite import Connection
@@ -78,16 +78,16 @@ class IndexStore:
         """Return the source of a file and its stored hash."""
         return await self._db.read(lambda db: index_rows.by_path(db, path, chat, project))
 
-    async def chunk_at(self, source: int, start: int) -> Chunk | None:
+    async def chunk_at(self, source: int, start: int) -> IndexChunk | None:
         """Return the chunk that starts there."""
         return await self._db.read(lambda db: index_rows.chunk_at(db, source, start))
 
     async def chunks(
         self, source: int, start: int, limit: int, *, with_text: bool
-    ) -> tuple[list[Chunk], list[str]]:
+    ) -> tuple[list[IndexChunk], list[str]]:
         """Return chunks from a code point on, and their texts if wanted."""
 
-        def job(db: Connection) -> tuple[list[Chunk], list[str]]:
+        def job(db: Connection) -> tuple[list[IndexChunk], list[str]]:
             chunks = index_rows.chunks_from(db, source, start, limit)
             ranges = [(source, chunk.start, chunk.end) for chunk in chunks]
             return chunks, index_rows.read_ranges(db, ranges) if with_text and ranges else []

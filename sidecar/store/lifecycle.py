@@ -26,7 +26,7 @@ from . import origin
 from .engine import file_copy, file_lock, opening
 from .engine.database import Database
 from .engine.file_lock import FileLock
-from .engine.file_watch import Loss, OpenFiles, Rescued
+from .engine.file_watch import DatabaseFiles, Loss, Rescued
 from .engine.sqlite import Connection
 from .index import IndexStore
 from .tables import leases, migrations
@@ -353,5 +353,5 @@ def _from_thread(announce: Callable[[str], None]) -> Callable[[str], None]:
     return lambda state: anyio.from_thread.run_sync(announce, state)
 
 
-def _rescue(path: str, loss: Loss, files: OpenFiles, db: Connection) -> Rescued:
+def _rescue(path: str, loss: Loss, files: DatabaseFiles, db: Connection) -> Rescued:
     return rescue.rescue(path, loss, files, db)

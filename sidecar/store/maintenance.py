@@ -23,7 +23,7 @@ BUSY_MS = 30_000
 """How long to wait for a writer: checking a full-text index writes nothing but needs the write lock."""
 
 
-def backup(path: str, target: str, progress: file_copy.Progress = lambda done, total: None) -> int:
+def backup(path: str, target: str, progress: file_copy.ReportPages = lambda done, total: None) -> int:
     """Write the database to a new file while it is in use; return its size."""
     if os.path.lexists(target):
         raise Refused("already_exists", f"{target} already exists: name another file")
@@ -32,7 +32,7 @@ def backup(path: str, target: str, progress: file_copy.Progress = lambda done, t
 
 
 def verify(
-    path: str, progress: integrity.Progress = lambda part, done, total: None
+    path: str, progress: integrity.ReportRows = lambda part, done, total: None
 ) -> tuple[integrity.CheckedCounts, list[integrity.Problem]]:
     """Return everything that is wrong with a database, and how much was checked."""
     counts = integrity.CheckedCounts()
@@ -96,7 +96,7 @@ def repair(path: str) -> Recovery | None:
     return recover(path, empty=True)
 
 
-def _copy(db: Connection, target: str, progress: file_copy.Progress = lambda done, total: None) -> int:
+def _copy(db: Connection, target: str, progress: file_copy.ReportPages = lambda done, total: None) -> int:
     try:
         return file_copy.copy(db, target, progress)
     except (OSError, *STORAGE_ERRORS) as error:

@@ -12,7 +12,7 @@ from .engine.sqlite import Connection
 from .search import index_owners
 from .tables import appending, figures, projects
 from .tables.projections import touch
-from .tables.projects import Project
+from .tables.projects import StoredProject
 
 
 class ChatMove(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class RebindCounts(msgspec.Struct, frozen=True):
 
 
 def rebind(
-    db: Connection, old: Sequence[str], new: Project, moves: Sequence[ChatMove], *, gone: bool, now: int
+    db: Connection, old: Sequence[str], new: StoredProject, moves: Sequence[ChatMove], *, gone: bool, now: int
 ) -> RebindCounts:
     """Move everything of the old paths. `gone` says that the old folder no longer exists."""
     projects.register(db, new, now)

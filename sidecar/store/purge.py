@@ -185,7 +185,7 @@ async def finish(db: Database, marked: Sequence[tuple[int, str]]) -> PurgeCounts
     """Remove the rows of chats that are marked as deleted, given with their epochs, in slices."""
 
     def remove(db: Connection, most: int) -> PurgeCounts | None:
-        left = Budget(most)
+        left = PurgeBudget(most)
         for chat, epoch in marked:
             # A chat that was created again may have the same id; its epoch is another.
             query = "SELECT 1 FROM chats WHERE id = ? AND epoch = ? AND deleted = 1"
@@ -213,7 +213,7 @@ def has_rows(db: Connection, chat: int) -> bool:
     )
 
 
-class Budget:
+class PurgeBudget:
     """How much one transaction may still remove, and what it has removed; None when that is nothing."""
 
     def __init__(self, rows: int) -> None:
@@ -231,7 +231,7 @@ class Budget:
         self.removed = (self.removed or PurgeCounts()).plus(counts)
 
 
-def remove_rows(db: Connection, chat: int, left: Budget) -> None:
+def remove_rows(db: Connection, chat: int, left: PurgeBudget) -> None:
     """Remove rows of a chat from the sliced tables, and the blobs and sent texts that only this chat uses."""
     _remove_blobs(db, _ONLY_THIS_CHATS_BLOBS, (chat,), left)
     if not left.is_used:
@@ -249,21 +249,21 @@ def remove_rows(db: Connection, chat: int, left: Budget) -> None:
             left.use(len(keys), size, PurgeCounts(**counts))
 
 
-def _remove_blobs(db: Connection, which: str, values: tuple[object, ...], left: Budget) -> None:
+def _remove_blobs(db: Connection, which: str, values: tuple[object, ...], left: PurgeBudget) -> None:
     keys, size = _choose(db, SlicedTable("id", "size"), which, values, left)
     db.executemany("DELETE FROM blobs WHERE id = ?", [(key,) for key in keys])
     if keys:
         left.use(len(keys), size, PurgeCounts(blobs=len(keys), blob_bytes=size))
 
 
-def _remove_sent_texts(db: Connection, chat: int, left: Budget) -> None:
+def _remove_sent_texts(db: Connection, chat: int, left: PurgeBudget) -> None:
     keys, size = _choose(db, SlicedTable("id", "length(data)"), _ONLY_THIS_CHATS_TEXTS, (chat,), left)
     db.executemany("DELETE FROM sent_texts WHERE id = ?", [(key,) for key in keys])
     if keys:
         left.use(len(keys), size, PurgeCounts())
 
 
-def _remove_pages(db: Connection, which: str, values: tuple[object, ...], left: Budget) -> None:
+def _remove_pages(db: Connection, which: str, values: tuple[object, ...], left: PurgeBudget) -> None:
     keys, size = _choose(db, SlicedTable("key", "bytes"), which, values, left)
     db.executemany("DELETE FROM pages WHERE key = ?", [(key,) for key in keys])
     if keys:
@@ -271,7 +271,7 @@ def _remove_pages(db: Connection, which: str, values: tuple[object, ...], left: 
 
 
 def _choose(
-    db: Connection, table: SlicedTable, which: str, values: tuple[object, ...], left: Budget
+    db: Connection, table: SlicedTable, which: str, values: tuple[object, ...], left: PurgeBudget
 ) -> tuple[list[object], int]:
     """Return the keys of rows that fit the budget, at least one, and their bytes."""
     keys: list[object] = []
@@ -287,7 +287,7 @@ def _choose(
 def remove_pages_of(db: Connection, chat: int, most: int) -> PurgeCounts | None:
     """Remove some fetched pages that a chat has read; None when there are none. Call it before `mark`, which
     removes what says that they are of this chat."""
-    left = Budget(most)
+    left = PurgeBudget(most)
     _remove_pages(db, _OWN_PAGES, (chat,), left)
     return left.removed
 
@@ -319,7 +319,7 @@ async def remove_caches(db: Database) -> PurgeCounts:
     """Remove fetched pages and unused blobs, in slices."""
 
     def remove(db: Connection, most: int) -> PurgeCounts | None:
-        left = Budget(most)
+        left = PurgeBudget(most)
         _remove_pages(db, "FROM pages", (), left)
         if not left.is_used:
             _remove_blobs(db, _UNUSED_BLOBS, (), left)
@@ -335,7 +335,7 @@ async def remove_unused_blobs(db: Database, before: int) -> int:
     """Remove blobs that no event refers to and that were stored before a time, in slices; return how many."""
 
     def remove(db: Connection, most: int) -> PurgeCounts | None:
-        left = Budget(most)
+        left = PurgeBudget(most)
         _remove_blobs(db, f"{_UNUSED_BLOBS} AND created_at < ?", (before,), left)
         return left.removed
 

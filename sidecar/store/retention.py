@@ -21,7 +21,7 @@ from .engine.sqlite import Connection
 from .index import SCRUB_S, IndexStore
 from .project_move import ChatMove, RebindCounts
 from .tables import blobs, chats, leases, projects
-from .tables.projects import Project
+from .tables.projects import StoredProject
 
 SCHEMA_BACKUPS = (".schema-",)
 """Copies made before a migration. Their content is also in the database, unless it was purged there."""
@@ -55,12 +55,12 @@ class Retention:
         self._me = me
         self._is_alive = is_alive
 
-    async def note(self, project: Project) -> None:
+    async def note(self, project: StoredProject) -> None:
         """Record that a chat works in this project."""
         await self._db.write(lambda db: projects.register(db, project, clock.now()))
 
     async def trust(
-        self, project: Project, trusted: bool, files: projects.TrustedFiles | None = None
+        self, project: StoredProject, trusted: bool, files: projects.TrustedFiles | None = None
     ) -> list[str]:
         """Trust a project or stop trusting it; return every known spelling of its path."""
 
@@ -76,14 +76,14 @@ class Retention:
     async def bind(self, path: str, files: projects.TrustedFiles) -> None:
         await self._db.write(lambda db: projects.bind_trust(db, path, files))
 
-    async def paths(self, project: Project) -> list[str]:
+    async def paths(self, project: StoredProject) -> list[str]:
         return await self._db.read(lambda db: projects.paths(db, project))
 
     async def all_paths(self) -> list[str]:
         """Return the folders of all projects that were ever opened."""
         return await self._db.read(projects.all_paths)
 
-    async def is_known(self, project: Project) -> bool:
+    async def is_known(self, project: StoredProject) -> bool:
         """Return whether anything was ever stored for this project."""
         return await self._db.read(lambda db: projects.is_known(db, project))
 
@@ -97,7 +97,7 @@ class Retention:
         return await self._db.read(job)
 
     async def rebind(
-        self, old: Sequence[str], new: Project, moves: Sequence[ChatMove], *, gone: bool
+        self, old: Sequence[str], new: StoredProject, moves: Sequence[ChatMove], *, gone: bool
     ) -> RebindCounts:
         """Assign everything of the old paths to the new one. LeaseHeld, UnclosedChat and StaleWrite mean that nothing
         was changed."""

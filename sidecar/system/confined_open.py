@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 else:
     ctypes = lazy_module("ctypes")
 
-Check = Callable[[os.stat_result], None]
+FileCheck = Callable[[os.stat_result], None]
 """Raises when the file must not be opened. Called before the file is opened, and about what was opened."""
 
 SUPPORTED = os.open in os.supports_dir_fd and os.readlink in os.supports_dir_fd
@@ -82,7 +82,7 @@ class HeldEntry(msgspec.Struct, frozen=True):
 
 
 def open_beneath(
-    folder: int, parts: Sequence[bytes], flags: int, check: Check, *, by_hand: bool = False
+    folder: int, parts: Sequence[bytes], flags: int, check: FileCheck, *, by_hand: bool = False
 ) -> int:
     """Return a descriptor of `parts` beneath `folder`; raise OSError when there is none, or what `check` raises."""
     path = b"/".join(parts) or b"."
@@ -100,7 +100,7 @@ def open_beneath(
     return _open_step_by_step(folder, parts, flags, check)
 
 
-def find_beneath(folder: int, parts: Sequence[bytes], making: Check | None = None) -> HeldEntry:
+def find_beneath(folder: int, parts: Sequence[bytes], making: FileCheck | None = None) -> HeldEntry:
     """Walk from `folder`, one name at a time, to where `parts` lead; the target of a link replaces its name.
 
     The last name may be missing. With `making`, so may the folders before it: they are created, unless it raises
@@ -119,7 +119,7 @@ def find_beneath(folder: int, parts: Sequence[bytes], making: Check | None = Non
         raise
 
 
-def open_here(folder: int, name: bytes, flags: int, check: Check) -> int:
+def open_here(folder: int, name: bytes, flags: int, check: FileCheck) -> int:
     """Return a descriptor of this name in an open folder; a link is refused (`ELOOP`)."""
     # Twice: before, so that no device is opened; after, because the name may have been exchanged in
     # between.
@@ -221,7 +221,7 @@ def _pin(folder: int, path: bytes) -> int | None:
     return None
 
 
-def _open_step_by_step(folder: int, parts: Sequence[bytes], flags: int, check: Check) -> int:
+def _open_step_by_step(folder: int, parts: Sequence[bytes], flags: int, check: FileCheck) -> int:
     swapped: OSError | None = None
     for _ in range(_TRIES):
         spot = find_beneath(folder, parts)
@@ -244,7 +244,7 @@ def _open_step_by_step(folder: int, parts: Sequence[bytes], flags: int, check: C
 class _Walk:
     """The position of a manual walk, and the names still to come. The system never follows a link for us."""
 
-    def __init__(self, folder: int, parts: Sequence[bytes], making: Check | None) -> None:
+    def __init__(self, folder: int, parts: Sequence[bytes], making: FileCheck | None) -> None:
         self._folder = folder
         self._making = making
         self._pending = list(reversed(parts))

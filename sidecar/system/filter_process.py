@@ -123,7 +123,7 @@ async def _run(
     return FilterOutput(child.exit_code, text, bytes(complaint), limit.cancelled_caught)
 
 
-async def _read_output(child: process_tree.Child, most: int) -> bytes | None:
+async def _read_output(child: process_tree.SupervisedProcess, most: int) -> bytes | None:
     """Return all output; None when it is too long."""
     said = bytearray()
     while piece := await child.read():

@@ -40,7 +40,7 @@ _DATA = frozenset(
 )
 """Keys whose values are no programs, though they may be spelled like a file of the project."""
 
-Link = tuple[str, str]
+GitLink = tuple[str, str]
 """A path in git's folder, and the path elsewhere that git reads or runs for it."""
 
 
@@ -76,14 +76,14 @@ def enclosing(folder: str) -> str | None:
             return None
 
 
-def links(git: str) -> list[Link]:
+def links(git: str) -> list[GitLink]:
     """Return what is outside of git's folders and makes git run programs; `git` is a `.git`, or a bare repository.
 
     The targets may be missing: git would read them as soon as they exist.
     """
     folders = git_folders(git)
     tops = dict.fromkeys([os.path.dirname(git), *map(os.path.dirname, folders), *folders])
-    found: dict[Link, None] = {}
+    found: dict[GitLink, None] = {}
     for folder in folders:
         for path in _steering(folder):
             if os.path.islink(path):
@@ -99,7 +99,7 @@ def _steering(folder: str) -> Iterator[str]:
     yield from _listed(os.path.join(folder, "hooks"))
 
 
-def _named(config: str, folder: str, tops: Sequence[str]) -> Iterator[Link]:
+def _named(config: str, folder: str, tops: Sequence[str]) -> Iterator[GitLink]:
     """Return what a configuration names, and those that it includes."""
     waiting = [config]
     for path in waiting:

@@ -70,14 +70,14 @@ _QUIET = {
 }
 
 
-class Limits(msgspec.Struct, frozen=True):
+class ProcessLimits(msgspec.Struct, frozen=True):
     """Processes and threads together, and bytes of memory; 0 is no limit."""
 
     processes: int = 0
     memory: int = 0
 
 
-class Child:
+class SupervisedProcess:
     """A started command. `exit_code` is None while it runs, and when its supervisor was killed; a signal counts as in
     a shell, 128 plus its number. `left_behind` counts its surviving processes that we ended. `exceeded` names the
     limit for which it was ended: processes or memory. `confined` says that its wrappers have done their work and
@@ -241,7 +241,7 @@ class Child:
         return bytes(rest)
 
 
-_children: set[Child] = set()
+_children: set[SupervisedProcess] = set()
 """What `kill_all` ends. Each is listed from its start until nothing of it is left."""
 
 
@@ -254,8 +254,8 @@ async def running(
     key: str,
     wrappers: int = 0,
     scratch: str | None = None,
-    limits: Limits | None = None,
-) -> AsyncIterator[Child]:
+    limits: ProcessLimits | None = None,
+) -> AsyncIterator[SupervisedProcess]:
     """Start `argv` in the folder of the descriptor `folder`; at the end of the context nothing of it is left.
 
     `key` is the mark that it carries. `wrappers` counts the processes in front of the command that only wrap it
@@ -358,7 +358,7 @@ def _find_marked(keys: set[str], pids: Iterable[int]) -> set[int]:
 
 def _start(
     argv: Sequence[str], folder: int, environ: dict[str, str], key: str, orders: Sequence[str]
-) -> Child:
+) -> SupervisedProcess:
     """Start the supervisor; `orders` are its further arguments."""
     where = real_path(folder)
     with ExitStack() as theirs, ExitStack() as ours:
@@ -382,4 +382,4 @@ def _start(
         )
         # From here the Child owns them; before, a failed start has closed all six ends.
         ours.pop_all()
-        return Child(process, key, output, status, lifeline)
+        return SupervisedProcess(process, key, output, status, lifeline)

@@ -104,7 +104,7 @@ of nine would fail.
 """
 
 
-class View(msgspec.Struct, frozen=True):
+class SandboxView(msgspec.Struct, frozen=True):
     """What a command can see beyond the project, and what it must not change.
 
     `others` are the folders of other projects; `readable` what the user's settings show; `read_only` files in the
@@ -141,7 +141,7 @@ class Sandbox(msgspec.Struct, frozen=True):
         writable: Sequence[str],
         hidden: Sequence[str],
         cwd: str,
-        view: View = View(),  # noqa: B008  a frozen value
+        view: SandboxView = SandboxView(),  # noqa: B008  a frozen value
         environ: Mapping[str, str] | None = None,
     ) -> list[str]:
         """Return the command line that runs `argv` in `cwd`, where only `project` and the folders `writable` can be
@@ -194,7 +194,7 @@ class Sandbox(msgspec.Struct, frozen=True):
         """Return the arguments that mount an empty folder in memory at `path`."""
         return ("--size", str(size), "--tmpfs", path) if self.can_limit_memory else ("--tmpfs", path)
 
-    def _base(self, view: View) -> Iterator[str]:
+    def _base(self, view: SandboxView) -> Iterator[str]:
         yield from _isolation_options()
         # /dev is a folder in memory too: writable, it would have no limit.
         yield from (*self.tmpfs("/dev/shm", view.max_tmp), "--remount-ro", "/dev")
@@ -209,7 +209,7 @@ class Sandbox(msgspec.Struct, frozen=True):
             return _cover(path)
         return (*self.tmpfs(path, MAX_RUN), "--remount-ro", path)
 
-    def _prelude(self, view: View, plan: _Plan, environ: Mapping[str, str]) -> list[str]:
+    def _prelude(self, view: SandboxView, plan: _Plan, environ: Mapping[str, str]) -> list[str]:
         processes = view.max_processes if self.can_count_processes else 0
         home = environ.get("HOME", "")
         gitconfig = read_gitconfig(home, environ) if os.path.realpath(home) in plan.homes else ""
@@ -221,7 +221,9 @@ class _Plan:
     write to, as real paths.
     """
 
-    def __init__(self, box: Sandbox, folders: Sequence[str], view: View, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, box: Sandbox, folders: Sequence[str], view: SandboxView, environ: Mapping[str, str]
+    ) -> None:
         self._box = box
         self._folders = folders
         self._view = view

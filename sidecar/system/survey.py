@@ -40,7 +40,7 @@ Mark = tuple[object, ...]
 """What changes when a file is replaced or written: its inode, size and times. No program can set the change time."""
 
 
-class Survey(msgspec.Struct, frozen=True):
+class FolderSurvey(msgspec.Struct, frozen=True):
     """By relative path: the marks of watched files and folders. `repositories` are folders that hold a `.git`, `bare`
     those that are a repository themselves.
     """
@@ -51,7 +51,7 @@ class Survey(msgspec.Struct, frozen=True):
     sockets: tuple[str, ...]
 
 
-def survey(project: str, is_watched: Callable[[str], bool]) -> Survey:
+def survey(project: str, is_watched: Callable[[str], bool]) -> FolderSurvey:
     """Scan a project; `is_watched` judges a name without its folder. Blocking."""
     watched: dict[str, Mark] = {}
     repositories: list[str] = []
@@ -73,10 +73,10 @@ def survey(project: str, is_watched: Callable[[str], bool]) -> Survey:
             sockets.append(entry.path)
     gits = [*(f"{folder}/.git" for folder in repositories), *bare]
     watched.update(_named_marks(gits, project))
-    return Survey(watched, tuple(repositories), tuple(bare), tuple(sockets))
+    return FolderSurvey(watched, tuple(repositories), tuple(bare), tuple(sockets))
 
 
-def compare(before: Survey, after: Survey) -> tuple[list[str], list[str]]:
+def compare(before: FolderSurvey, after: FolderSurvey) -> tuple[list[str], list[str]]:
     """Return the watched paths that were created, and those that were changed."""
     created = sorted(after.watched.keys() - before.watched.keys())
     known = before.watched.keys() & after.watched.keys()

@@ -63,10 +63,10 @@ _SECTION = re.compile(r"(?i)(?:\.|\b)(env|headers)\b")
 _TABLE = re.compile(r"""(?i)\b(?:env|headers)["']?\s*[=:]\s*\{""")
 _QUERY = re.compile(r"""(["']https?://[^?"']*\?)[^"']+""")
 
-Record = dict[str, tuple[str, str]]
+TrustRecord = dict[str, tuple[str, str]]
 """Relative path: the hash of its bytes, and its text with secrets masked."""
 
-Change = tuple[str, str, str]
+TrustedChange = tuple[str, str, str]
 """Path, `added` / `changed` / `removed`, and a unified diff."""
 
 
@@ -74,7 +74,7 @@ class TooMuch(Exception):
     """There are more files, or longer ones, than the limits."""
 
 
-def make_record(project: str) -> Record:
+def make_record(project: str) -> TrustRecord:
     """Return the record of the current files, with nested rules. Blocking; raises TooMuch over the limits."""
     found = dict(_files(project, _ROOTS))
     for seen, (folder, names, _) in enumerate(os.walk(project)):
@@ -88,7 +88,7 @@ def make_record(project: str) -> Record:
     return {path: (_hash(data), _mask_secrets(data)) for path, data in found.items()}
 
 
-def matches(project: str, known: Record) -> bool:
+def matches(project: str, known: TrustRecord) -> bool:
     """Return whether the files at the top of the project equal the record."""
     try:
         now = {path: _hash(data) for path, data in _files(project, _ROOTS)}
@@ -97,17 +97,17 @@ def matches(project: str, known: Record) -> bool:
     return now == {path: row[0] for path, row in known.items() if _is_at_top(path)}
 
 
-def matches_file(project: str, known: Record, path: str) -> bool:
+def matches_file(project: str, known: TrustRecord, path: str) -> bool:
     """Return whether this one file equals the record."""
     row = known.get(path)
     data = _read(os.path.join(project, path))
     return row is not None and data is not None and _hash(data) == row[0]
 
 
-def changes_since(project: str, known: Record) -> list[Change]:
+def changes_since(project: str, known: TrustRecord) -> list[TrustedChange]:
     """Return what differs now from the record, with diffs of limited length."""
     now = make_record(project)
-    found: list[Change] = []
+    found: list[TrustedChange] = []
     space = MAX_DIFF
     for path in sorted({*known, *now}):
         old, new = known.get(path), now.get(path)

@@ -25,7 +25,7 @@ NODE_CHILDREN, MOST_CHILDREN = 16, 128
 """Hashes of a node, on average and at most."""
 
 
-class Piece(msgspec.Struct, frozen=True):
+class TextPiece(msgspec.Struct, frozen=True):
     """A part of a text, or a node: the hashes of its parts one after the other."""
 
     hash: bytes
@@ -39,12 +39,12 @@ class Piece(msgspec.Struct, frozen=True):
 
 class PieceTree(msgspec.Struct, frozen=True):
     root: bytes
-    pieces: dict[bytes, Piece]
+    pieces: dict[bytes, TextPiece]
 
 
 def divide_text(text: str) -> PieceTree:
     """Return the tree of a text, which has at least one piece."""
-    pieces: dict[bytes, Piece] = {}
+    pieces: dict[bytes, TextPiece] = {}
     level = [_add(pieces, part.encode("utf-8", "surrogatepass"), is_node=False) for part in _parts(text)]
     while len(level) > 1:
         level = [_add(pieces, b"".join(group), is_node=True) for group in _groups(level)]
@@ -55,9 +55,9 @@ def split_hashes(data: bytes) -> list[bytes]:
     return [data[start : start + HASH_BYTES] for start in range(0, len(data), HASH_BYTES)]
 
 
-def _add(pieces: dict[bytes, Piece], data: bytes, *, is_node: bool) -> bytes:
+def _add(pieces: dict[bytes, TextPiece], data: bytes, *, is_node: bool) -> bytes:
     hash = hashlib.blake2b(data, digest_size=HASH_BYTES, person=b"node" if is_node else b"text").digest()
-    pieces.setdefault(hash, Piece(hash, data, is_node))
+    pieces.setdefault(hash, TextPiece(hash, data, is_node))
     return hash
 
 

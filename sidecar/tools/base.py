@@ -1,4 +1,4 @@
-"""The interface between the engine and a tool: `ToolContext`, `Intent` and `Outcome`.
+"""The interface between the engine and a tool: `ToolContext`, `Intent` and `ToolOutcome`.
 
 A tool plans before it acts. `prepare` reads and computes but changes nothing; it describes the action in an `Intent`,
 which a rule or the user may refuse. Tools never write files: a tool returns the bytes before and after (`Edit`), and
@@ -16,12 +16,12 @@ import msgspec
 from ..model import JsonObject
 from ..model.content import GivenBlock
 from ..model.figures import CallSavings
-from ..model.index import Results, Scope, Source, SourceKind, SourceText
+from ..model.index import Results, SearchScope, Source, SourceKind, SourceText
 from ..policy.rules import PermissionKind
 from ..providers.base import ToolSpec
 from ..workspace.paths import Workspace
 
-Kind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
+ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
 """The kind of a tool, as the protocol names it; an app chooses its icon by it."""
 
 ReadFilter = Callable[[str], str | None]
@@ -76,7 +76,7 @@ class Permission(msgspec.Struct, frozen=True):
     denial: dict[str, str] | None = None
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class ToolOutcome(msgspec.Struct, frozen=True):
     """The result of a tool call, for the model.
 
     `paths` are the files that it read, relative to the project; `seen` the sha256 of those whose bytes the model now
@@ -109,7 +109,7 @@ class PlannedCall(msgspec.Struct, frozen=True):
     """A validated call: the permission that it needs, and the function that runs it afterwards."""
 
     intent: Intent
-    run: Callable[[], Awaitable[Outcome]]
+    run: Callable[[], Awaitable[ToolOutcome]]
 
 
 class ToolError(Exception):
@@ -184,7 +184,7 @@ class OutputLibrary(Protocol):
         self,
         queries: Sequence[str],
         *,
-        scope: Scope = "chat",
+        scope: SearchScope = "chat",
         source: str | None = None,
         kind: SourceKind | None = None,
         limit: int = 5,
@@ -249,7 +249,7 @@ class ToolContext(Protocol):
     async def plan(self, entries: list[PlanEntry]) -> None:
         """Show the model's plan."""
 
-    async def call_app(self, name: str, arguments: JsonObject, timeout_s: float) -> Outcome:
+    async def call_app(self, name: str, arguments: JsonObject, timeout_s: float) -> ToolOutcome:
         """Have the app run a call of a tool that it offers."""
 
     async def unsaved_text(self, path: str) -> str | None:
@@ -262,7 +262,7 @@ class Tool(Protocol):
     @property
     def spec(self) -> ToolSpec: ...
     @property
-    def kind(self) -> Kind: ...
+    def kind(self) -> ToolKind: ...
     @property
     def runs_alone(self) -> bool: ...
 

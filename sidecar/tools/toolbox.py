@@ -10,7 +10,7 @@ from ..model.content import Block
 from ..model.figures import CallSavings
 from ..providers.base import ToolCall, ToolSpec
 from ..text.suggest import did_you_mean
-from .base import Kind, Outcome, Tool, ToolInput
+from .base import Tool, ToolInput, ToolKind, ToolOutcome
 
 _KIND_ORDER = {"read": 0, "search": 1, "edit": 2, "execute": 3}
 
@@ -31,7 +31,7 @@ class CallResult(msgspec.Struct, frozen=True):
     `content` holds the stored images and audio.
     """
 
-    outcome: Outcome
+    outcome: ToolOutcome
     ref: str | None = None
     source: str | None = None
     truncated: bool = False
@@ -64,7 +64,7 @@ class Toolbox:
     def find(self, name: str) -> Tool | None:
         return self._tools.get(name)
 
-    def title_and_kind(self, call: ToolCall) -> tuple[str, Kind]:
+    def title_and_kind(self, call: ToolCall) -> tuple[str, ToolKind]:
         """Return what the user reads while a call runs; for an unknown tool its name."""
         tool = self._tools.get(call.name)
         return (tool.title(ToolInput(call.input)), tool.kind) if tool else (call.name, "other")

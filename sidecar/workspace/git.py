@@ -46,9 +46,9 @@ MAX_OUTPUT = 1024 * 1024
 MAX_UNTRACKED = 200
 """Names of untracked files; a folder of such files counts once."""
 
-Status = Literal["added", "modified", "deleted", "type_changed", "unmerged"]
+ChangeStatus = Literal["added", "modified", "deleted", "type_changed", "unmerged"]
 
-_STATUS: dict[str, Status] = {
+_STATUS: dict[str, ChangeStatus] = {
     "A": "added",
     "M": "modified",
     "D": "deleted",
@@ -102,7 +102,7 @@ class FileDiff(msgspec.Struct, frozen=True):
     """A changed file. `added` and `removed` are lines, None for a binary file."""
 
     path: str
-    status: Status
+    status: ChangeStatus
     added: int | None
     removed: int | None
 
@@ -256,7 +256,7 @@ def _close_diff(text: str, space: int) -> str:
 
 def _files(table: bytes) -> tuple[FileDiff, ...]:
     """Parse `:modes hashes status`, NUL, path, NUL for each file, then `added TAB removed TAB path NUL`."""
-    status: dict[str, Status] = {}
+    status: dict[str, ChangeStatus] = {}
     lines: dict[str, tuple[int | None, int | None]] = {}
     fields = iter(table.split(b"\0")[:-1])
     for field in fields:

@@ -12,7 +12,7 @@ import msgspec
 
 from ..model.failures import Refused
 from .globs import BadPattern, Glob, parse_glob
-from .paths import ConfinedPath, Entry, Workspace
+from .paths import ConfinedPath, FolderEntry, Workspace
 
 MAX_FILE = 256 * 1024
 """Bytes of one rule file: a hundred times the longest that people write. A longer one is not read."""
@@ -55,7 +55,7 @@ class Ignore:
                 level = None
         self._above = level
 
-    def without_ignored(self, place: ConfinedPath, entries: Sequence[Entry]) -> list[Entry]:
+    def without_ignored(self, place: ConfinedPath, entries: Sequence[FolderEntry]) -> list[FolderEntry]:
         """Return the entries of a folder that are not ignored. The folder is the start, or one that was
         returned before."""
         names = {entry.name for entry in entries}

@@ -26,7 +26,7 @@ _QUOTED = 300  # characters of an unknown path in an error: enough to recognise 
 _COMPARED = 500  # paths that a misspelt one is compared with: some milliseconds
 
 
-class Limits(msgspec.Struct, frozen=True):
+class OpenFileLimits(msgspec.Struct, frozen=True):
     max_recent: int = MAX_RECENT
     max_pinned: int = MAX_PINNED
 
@@ -35,7 +35,7 @@ class OpenFiles(msgspec.Struct, frozen=True):
     """The open files of one chat, the least recently touched first. Every change returns a new set."""
 
     files: tuple[OpenFile, ...] = ()
-    limits: Limits = Limits()
+    limits: OpenFileLimits = OpenFileLimits()
 
     def opened(
         self, path: str, by: str, now: int, *, pinned: bool = False, seen: str | None = None
@@ -121,7 +121,7 @@ class OpenFiles(msgspec.Struct, frozen=True):
         return [{**msgspec.to_builtins(file), "pinned": file.pinned} for file in self.files]
 
     @staticmethod
-    def from_state(state: Sequence[Any] | None, limits: Limits) -> OpenFiles:
+    def from_state(state: Sequence[Any] | None, limits: OpenFileLimits) -> OpenFiles:
         """Restore the stored set; empty for a new chat.
 
         An unreadable entry is skipped: a missing open file is better than a chat that cannot be opened.

@@ -27,7 +27,7 @@ from ..system.confined_open import (
     FOLDER,
     PATH_MAX,
     SUPPORTED,
-    Check,
+    FileCheck,
     HeldEntry,
     find_beneath,
     names_on_disk,
@@ -39,7 +39,7 @@ MAX_NAME = 255  # bytes of one name: the limit of common file systems
 MAX_ENTRIES = 100_000  # of one folder: more than a model reads, and about 20 MB of memory
 _MAX_QUOTED = 300  # characters of a refused path in an error: enough to recognise it, whatever was sent
 
-Kind = Literal["file", "folder", "link", "other"]
+PathKind = Literal["file", "folder", "link", "other"]
 
 
 class ConfinedPath(msgspec.Struct, frozen=True):
@@ -51,11 +51,11 @@ class ConfinedPath(msgspec.Struct, frozen=True):
     """Relative to the project, or absolute in another folder. `resolve` maps it to the same path again."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class FolderEntry(msgspec.Struct, frozen=True):
     """One name of a folder. A link is not followed; the size is that of a file, otherwise 0."""
 
     name: str
-    kind: Kind
+    kind: PathKind
     size: int
 
 
@@ -150,12 +150,12 @@ class Workspace:
             )
         return data
 
-    def list_dir(self, path: str) -> list[Entry]:
+    def list_dir(self, path: str) -> list[FolderEntry]:
         """Return the entries of a folder, sorted by name. Names that are not UTF-8 contain surrogates
         (`os.fsdecode`)."""
         return self._list(self.resolve(path), path)
 
-    def walk(self, path: str = ".") -> Iterator[tuple[ConfinedPath, list[Entry]]]:
+    def walk(self, path: str = ".") -> Iterator[tuple[ConfinedPath, list[FolderEntry]]]:
         """Walk a folder top down, without following links. Folders that the caller removes from the list are
         not entered; those that cannot be opened, or were removed, are skipped."""
         start = self.resolve(path)
@@ -223,7 +223,7 @@ class Workspace:
         """Return the absolute path of a spot that `path` led to."""
         return os.path.join(self.resolve(path).root, *map(os.fsdecode, (*spot.way, spot.name)))
 
-    def check(self, path: str, *, folder: bool = False) -> Check:
+    def check(self, path: str, *, folder: bool = False) -> FileCheck:
         """Return a check that raises unless it gets a regular file, or a folder, that may be opened."""
 
         def check(found: os.stat_result) -> None:
@@ -235,9 +235,9 @@ class Workspace:
         shown = "/".join(parts) or "."
         return ConfinedPath(root, parts, shown if root == self._project.real else os.path.join(root, *parts))
 
-    def _list(self, place: ConfinedPath, path: str) -> list[Entry]:
+    def _list(self, place: ConfinedPath, path: str) -> list[FolderEntry]:
         fd = self._open(place, path, folder=True)
-        entries: list[Entry] = []
+        entries: list[FolderEntry] = []
         try:
             with os.scandir(fd) as found:
                 for item in found:
@@ -381,14 +381,14 @@ def _size(fd: int) -> int:
     return os.fstat(fd).st_size
 
 
-def _entry(item: os.DirEntry[str]) -> Entry | None:
+def _entry(item: os.DirEntry[str]) -> FolderEntry | None:
     try:
         found = item.stat(follow_symlinks=False)
     except FileNotFoundError:
         return None  # removed since the folder was read
-    kinds: dict[int, Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
+    kinds: dict[int, PathKind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
     kind = kinds.get(stat.S_IFMT(found.st_mode), "other")
-    return Entry(item.name, kind, found.st_size if kind == "file" else 0)
+    return FolderEntry(item.name, kind, found.st_size if kind == "file" else 0)
 
 
 def _encode_parts(place: ConfinedPath) -> list[bytes]:

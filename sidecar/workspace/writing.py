@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 import msgspec
 
 from ..model.failures import Refused
-from ..system.confined_open import O_NOFOLLOW, Check, HeldEntry, open_here, rename_new, sync_folder
+from ..system.confined_open import O_NOFOLLOW, FileCheck, HeldEntry, open_here, rename_new, sync_folder
 from ..system.files import keep_owner, preserved_mode, write_all
 from .paths import Workspace, denied_refusal, write_refusal
 
@@ -116,7 +116,7 @@ class _Target(msgspec.Struct, frozen=True):
     path: str
     spot: HeldEntry
     expected: str | None
-    check: Check
+    check: FileCheck
 
     @contextmanager
     def open_matching(self) -> Iterator[int | None]:

@@ -27,7 +27,7 @@ __all__ = [
     "SourceLines",
 ]
 
-Kind = Literal["output", "file", "page", "code", "text"]
+SourceKind = Literal["output", "file", "page", "code", "text"]
 
 
 class SourceLines(Wire, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -46,7 +46,7 @@ class IndexSource(Wire, kw_only=True, frozen=True):
     """`out:…`: its id for `index/get`. Ids are never reused."""
     source: str
     """Its name: a command line, a path, an address, or the name that an app gave it."""
-    kind: Kind
+    kind: SourceKind
     """A tool's output, a file of the project, a fetched page, what code printed, or a text that an app added."""
     session_id: str | None = None
     """The chat that it belongs to; absent when it belongs to a project, or to none."""
@@ -92,7 +92,7 @@ class IndexAddParams(Key, kw_only=True, frozen=True):
     """A file or a folder of the project; ignored files are omitted."""
     source: str | None = None
     """What the text is called in hits; required with `content`."""
-    kind: Kind | None = None
+    kind: SourceKind | None = None
     """What the text is; `text` when absent, `file` for a path."""
 
 
@@ -126,7 +126,7 @@ class IndexSearchParams(Key, kw_only=True, frozen=True):
     """Only this source: its id, or its name exactly."""
     tool_name: str | None = None
     """Only what this tool printed."""
-    kind: Kind | None = None
+    kind: SourceKind | None = None
     """Only sources of this kind."""
     sort: Literal["relevance", "recent"] = "relevance"
     """What comes first."""
@@ -145,7 +145,7 @@ class IndexHit(Wire, kw_only=True, frozen=True):
     """The id of the whole text for `index/get`."""
     source: str
     """What the source is called."""
-    kind: Kind
+    kind: SourceKind
     """What the source is."""
     title: str
     """Where in the source: headings, a definition, a key path."""
@@ -241,7 +241,7 @@ class IndexChunksResult(Wire, kw_only=True, frozen=True):
 class IndexListParams(Key, kw_only=True, frozen=True):
     scope: Literal["chat", "project", "all"] | None = None
     """Whose sources, as in `index/search`."""
-    kind: Kind | None = None
+    kind: SourceKind | None = None
     """Only sources of this kind."""
     cursor: str | None = None
     """The `nextCursor` of the page before."""

@@ -14,7 +14,7 @@ from ...model.failures import Failure
 from ...providers.base import ToolCall
 from ...store.tables.leases import LeaseHeld
 from ...tools.toolbox import CallResult
-from ..journal.identity import Address
+from ..journal.identity import ChatAddress
 from ..journal.running_turn import new_id
 from ..services.client_app import ClientApp
 from ..services.direct_calls import DirectCall, Show
@@ -33,7 +33,7 @@ LEASE_POLL_S = 0.05
 
 async def open_agent_chat(chats: Chats, chat_id: str, project: str | None, title: str) -> Session:
     """The chat of an agent's session, created when there is none."""
-    opened = await chats.open(Address(chat_id, project, AGENTS), create=True)
+    opened = await chats.open(ChatAddress(chat_id, project, AGENTS), create=True)
     if opened.session.chat.title is None:
         with suppress(LeaseHeld):  # a process of the same session was faster, and names it
             await opened.session.rename(title, by="sidecar")

@@ -17,7 +17,7 @@ from ...workspace import ledger
 from ..journal import event_factory
 from ..sessions.session import Session
 from . import revert_plan
-from .revert_plan import FileChange
+from .revert_plan import RevertedFile
 
 MAX_NAME = 80
 """Characters of a checkpoint's name: a line in a list."""
@@ -29,7 +29,7 @@ class RewindResult(msgspec.Struct, frozen=True):
     head: str | None
     hidden: list[str]
     shown: list[str]
-    files: list[FileChange]
+    files: list[RevertedFile]
     seq: int | None = None
 
 
@@ -114,7 +114,7 @@ async def _move_head(
 
 async def _restore_files(
     session: Session, tree: Sequence[TurnNode], move: _HeadMove, dry_run: bool
-) -> list[FileChange]:
+) -> list[RevertedFile]:
     """Restore the files in which the branches differ, as the other branch has them. If the head is there
     already, those that an earlier move left as they were."""
     visible_now = {node.id for node in tree if not node.hidden}

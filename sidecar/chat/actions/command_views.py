@@ -23,7 +23,7 @@ BAR_WIDTH = 20
 MAX_ROWS = 30
 """Rows of a long list; the app gets them all."""
 
-Row = Mapping[str, object]
+TableRow = Mapping[str, object]
 """A row of a table; its values are shown as text."""
 
 
@@ -61,7 +61,7 @@ def files_view(changed: FilesChanged) -> CommandReply:
 
 
 def patches_view(patches: Sequence[Patch]) -> CommandReply:
-    rows: list[Row] = [
+    rows: list[TableRow] = [
         {
             "n": number,
             "file": patch.file_path,
@@ -118,7 +118,7 @@ def added_sources_view(sources: Sequence[Source], skipped: Sequence[tuple[str, s
 
 
 def sources_view(sources: Sequence[Source]) -> CommandReply:
-    rows: list[Row] = [
+    rows: list[TableRow] = [
         {
             "id": source.id,
             "what": source.label,
@@ -186,7 +186,7 @@ def share_bar(share: float) -> str:
     return "█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "") or "▏"
 
 
-def markdown_table(rows: Sequence[Row]) -> str:
+def markdown_table(rows: Sequence[TableRow]) -> str:
     """Rows with the same keys as a Markdown table."""
     if not rows:
         return "Nothing."

@@ -21,7 +21,7 @@ from ...text.plural import counted
 from ...text.suggest import did_you_mean
 from ...workspace import git
 from ..journal import event_factory
-from ..journal.identity import Address
+from ..journal.identity import ChatAddress
 from ..sessions.arrivals import PromptReceipt
 from ..sessions.chats import Chats
 from ..sessions.session import Session
@@ -284,7 +284,7 @@ async def _stats(chats: Chats, session: Session, call: CommandCall) -> CommandRe
     project = session.chat.project_path
     if scope == "project" and project is None:
         raise invalid_param("text", "/stats or /stats all: this chat has no project")
-    address = Address(project_path=project) if scope == "project" else _address(session)
+    address = ChatAddress(project_path=project) if scope == "project" else _address(session)
     report = statistics_report(scope, await chats.statistics(scope, address))
     return CommandReply(msgspec.to_builtins(report), statistics_markdown(report))
 
@@ -352,8 +352,8 @@ COMMANDS: dict[str, Command] = {
 }
 
 
-def _address(session: Session) -> Address:
-    return Address(session_id=session.chat.key.session_id)
+def _address(session: Session) -> ChatAddress:
+    return ChatAddress(session_id=session.chat.key.session_id)
 
 
 def _patch_selector(word: str) -> PatchSelector:

@@ -18,7 +18,7 @@ from ...system.clock import now
 from ...tools.base import ToolError
 from ...tools.files.glob import SECONDS, child_path, path_filter, walk
 from ...workspace.globs import expand_braces, literal_brackets, parse_glob
-from ...workspace.open_files import Limits, OpenFiles
+from ...workspace.open_files import OpenFileLimits, OpenFiles
 from ...workspace.paths import Workspace
 from ..sessions.session import Session
 
@@ -49,7 +49,7 @@ async def list_files(session: Session) -> FilesChanged:
 
 async def stored_files(session: Session, state: Sequence[Any]) -> list[ViewedFile]:
     """The open files of an earlier event, in the order of `list_files`, with their state on disk now."""
-    return await _with_states(session, OpenFiles.from_state(state, Limits(len(state), len(state))))
+    return await _with_states(session, OpenFiles.from_state(state, OpenFileLimits(len(state), len(state))))
 
 
 async def open_matching(session: Session, path: str | None, glob: str | None, pinned: bool) -> FilesChanged:

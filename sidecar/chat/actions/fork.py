@@ -18,12 +18,12 @@ from ...model.events import NewEvent
 from ...model.failures import Refused
 from ...store import Store
 from ...store.tables.turns import unknown_turn
-from ..journal.identity import Address
+from ..journal.identity import ChatAddress
 from ..sessions.chats import Chats, OpenedChat
 from ..tool_calls.output_index import index_outputs
 from . import import_slices
 from .history_import import ImportedHistory, TurnEvents
-from .import_slices import Report
+from .import_slices import ReportBytes
 
 FORK_EVENTS = 500
 """Events that are committed at once: about as many as one slice has."""
@@ -55,14 +55,14 @@ class ForkedHistory(msgspec.Struct, frozen=True):
 
 
 async def fork(
-    chats: Chats, address: Address, new_chat_id: str, at: str | None, report: Report
+    chats: Chats, address: ChatAddress, new_chat_id: str, at: str | None, report: ReportBytes
 ) -> OpenedChat:
     """Create another chat with this one's turns up to `at`, and the open files and ledger that belong to them.
     `report` gets the progress of a long one, in events.
     """
     source = await chats.existing_session(address)
     history = await _read_history(chats.store, source.chat.id, at)
-    key = chats.key(Address(new_chat_id, None, address.namespace or history.chat.key.namespace, None))
+    key = chats.key(ChatAddress(new_chat_id, None, address.namespace or history.chat.key.namespace, None))
     assert not isinstance(key, str)
     # One transaction: no client ever sees half of it, and nothing needs undoing.
     if history.is_short:
@@ -76,7 +76,9 @@ async def fork(
     return msgspec.structs.replace(opened, created=True)
 
 
-async def _create_in_slices(chats: Chats, key: ChatKey, history: ForkedHistory, report: Report) -> OpenedChat:
+async def _create_in_slices(
+    chats: Chats, key: ChatKey, history: ForkedHistory, report: ReportBytes
+) -> OpenedChat:
     begun = import_slices.begun_event(created=True)
     with anyio.CancelScope(shield=True):  # once it is in the journal, it needs an end
         chat = await _create(chats.store, key, history, [begun], leased=True)
@@ -105,7 +107,7 @@ async def _create(
 
 
 async def _open(chats: Chats, key: ChatKey) -> OpenedChat:
-    return await chats.open(Address(None, None, None, key.session_id), create=False)
+    return await chats.open(ChatAddress(None, None, None, key.session_id), create=False)
 
 
 async def _read_history(store: Store, id: int, at: str | None) -> ForkedHistory:

@@ -28,9 +28,9 @@ from .import_lines import (
     MAX_PATCHES,
     MAX_TURNS,
     Blob,
-    Entry,
-    Header,
-    OpenFiles,
+    ExportHeader,
+    ImportEntry,
+    OpenFilesLine,
     PatchLine,
     Plain,
     WrongLine,
@@ -60,7 +60,7 @@ class ImportedHistory(msgspec.Struct):
     open_files: list[JsonObject] = []
 
 
-class Survey:
+class ImportSurvey:
     """Takes every line once; `imported` is complete after the last one."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Survey:
         self._patch_ids: set[str] = set()
         self._items_of_turn = 0
 
-    def take(self, entry: Entry) -> None:
+    def take(self, entry: ImportEntry) -> None:
         """Add a line; WrongLine when it cannot be imported."""
         imported = self.imported
         match entry:
@@ -82,9 +82,9 @@ class Survey:
                 _check_count(len(imported.blob_ids), MAX_BLOBS, "blobs")
             case PatchLine():
                 self._take_patch(entry)
-            case OpenFiles():
+            case OpenFilesLine():
                 imported.open_files = entry.files
-            case Header():
+            case ExportHeader():
                 imported.title, imported.title_by = entry.title, entry.title_by
                 imported.head = entry.head
                 imported.config = {**imported.config, **(entry.config or {})}
@@ -92,7 +92,7 @@ class Survey:
 
     def _take_plain(self, plain: Plain) -> None:
         _milliseconds(plain.ts)
-        # As `Turns` groups them: the limits are checked before anything is written.
+        # As `TurnGrouper` groups them: the limits are checked before anything is written.
         if plain.role != "assistant" or not self.imported.turns:
             self._count_turn()
         self._count_items(1)
@@ -127,13 +127,13 @@ class Survey:
         _check_count(self._items_of_turn, MAX_ITEMS, "items in one turn")
 
 
-class Turns:
+class TurnGrouper:
     """Groups lines to turns, in order: a user's line starts one, and the assistant's lines answer it."""
 
     def __init__(self) -> None:
         self._open: Turn | None = None
 
-    def take(self, entry: Entry) -> Turn | None:
+    def take(self, entry: ImportEntry) -> Turn | None:
         """The turn that ends before this line, if one does."""
         if isinstance(entry, Turn):
             ended, self._open = self._open, entry

@@ -12,7 +12,7 @@ from ...store.tables.hooks import HookFigures
 from ...system.redact import redact_text
 from ..hooks.files import HookFiles, Matchers
 from ..hooks.locations import HookLocation, hook_locations
-from ..journal.identity import Address
+from ..journal.identity import ChatAddress
 from ..sessions.chats import Chats
 
 _SAMPLE_TOOL_NAMES = ("run_command", "Bash")
@@ -38,7 +38,7 @@ class HookRow(msgspec.Struct, frozen=True):
     last_at: int | None = None
 
 
-async def list_hooks(chats: Chats, address: Address) -> list[HookRow]:
+async def list_hooks(chats: Chats, address: ChatAddress) -> list[HookRow]:
     """The hooks of a chat's project, or of a project, and of the user."""
     found = await chats.find(address)
     project = found.project_path if found and not found.deleted else chats.project(address)

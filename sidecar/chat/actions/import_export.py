@@ -21,14 +21,14 @@ from ...store.tables.blobs import BlobInfo
 from ...store.tables.work import LedgerEntry
 from ...workspace.names import RealNames
 from ...workspace.paths import Workspace
-from ..journal.identity import Address
+from ..journal.identity import ChatAddress
 from ..services.named_files import check_absolute, open_named, write_client_file
 from ..sessions.chats import Chats
 from ..sessions.session import Session
 from ..tool_calls.output_index import index_outputs
 from . import import_filter, import_slices
 from .history_import import ImportedHistory
-from .import_slices import Report, Slices, Source
+from .import_slices import ImportFile, ReportBytes, Slices
 
 MAX_INLINE_BYTES = 24 * 1024 * 1024
 """What certainly fits into a frame as a JSON string; more goes to a file."""
@@ -81,14 +81,14 @@ def check_inline(size: int) -> None:
         )
 
 
-async def open_source(path: str | None, data: str | None) -> Source:
+async def open_source(path: str | None, data: str | None) -> ImportFile:
     """Open the source of an import; the caller closes it."""
     if (path is None) == (data is None):
         raise invalid_param("path", "exactly one of `path` and `data`")
     if data is not None:
-        return Source(BytesIO(data.encode()), "data")
+        return ImportFile(BytesIO(data.encode()), "data")
     assert path is not None
-    return Source(await open_named(path, MAX_IMPORT_BYTES), "path")
+    return ImportFile(await open_named(path, MAX_IMPORT_BYTES), "path")
 
 
 class ImportedChat(msgspec.Struct, frozen=True):
@@ -100,7 +100,7 @@ class ImportedChat(msgspec.Struct, frozen=True):
 
 
 async def import_into(
-    chats: Chats, address: Address, source: Source, append: bool, report: Report
+    chats: Chats, address: ChatAddress, source: ImportFile, append: bool, report: ReportBytes
 ) -> ImportedChat:
     """Create a chat from a source; a chat that has turns only gets more with `append`."""
     # Everything is read once before a chat is created: a file with one wrong line changes nothing.

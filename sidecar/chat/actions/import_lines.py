@@ -65,7 +65,7 @@ class Plain(msgspec.Struct, forbid_unknown_fields=True):
     id: str | None = None
 
 
-class Header(msgspec.Struct, rename="camel"):
+class ExportHeader(msgspec.Struct, rename="camel"):
     """What an export says about the whole chat. `keys` are all keys that it has."""
 
     title: str | None = None
@@ -90,11 +90,11 @@ class PatchLine(msgspec.Struct, frozen=True):
     cleared: bool
 
 
-class OpenFiles(msgspec.Struct, frozen=True):
+class OpenFilesLine(msgspec.Struct, frozen=True):
     files: list[JsonObject]
 
 
-Entry = Plain | Header | Blob | PatchLine | OpenFiles | Turn
+ImportEntry = Plain | ExportHeader | Blob | PatchLine | OpenFilesLine | Turn
 
 
 class _BlobLine(msgspec.Struct, rename="camel"):
@@ -120,7 +120,7 @@ _decode_line = msgspec.json.Decoder(_Line).decode
 _decode_plain = msgspec.json.Decoder(Plain).decode
 
 
-def decode(line: bytes) -> Entry:
+def decode(line: bytes) -> ImportEntry:
     """Decode one line; WrongLine when it cannot be imported."""
     check_length(line)
     check_depth(line)
@@ -155,7 +155,7 @@ def check_depth(line: bytes) -> None:
 _BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|([\[\]{}])', re.DOTALL)
 
 
-def _entry(line: bytes) -> Entry:
+def _entry(line: bytes) -> ImportEntry:
     shape = _decode_line(line)
     if shape.role is not None:
         return _decode_plain(line)
@@ -164,7 +164,7 @@ def _entry(line: bytes) -> Entry:
     if shape.patch is not None:
         return PatchLine(shape.patch, shape.cleared)
     if shape.open_files is not None:
-        return OpenFiles(shape.open_files)
+        return OpenFilesLine(shape.open_files)
     if shape.blob is not None:
         data = base64.b64decode(shape.blob.data, validate=True)
         return Blob(data, shape.blob.mime_type, shape.blob.name)
@@ -173,17 +173,17 @@ def _entry(line: bytes) -> Entry:
     raise ValueError("it has none of `role`, `turn`, `blob`, `patch`, `openFiles` and `sidecar`")
 
 
-def _header(line: bytes) -> Header:
+def _header(line: bytes) -> ExportHeader:
     header = msgspec.json.decode(line)
     if header.get("version") != 1:
         raise WrongLine(
             "version", f"an export of version {header.get('version')} is newer than this sidecar", 1
         )
     known = {key: value for key, value in header.items() if key != "keys"}
-    return msgspec.structs.replace(msgspec.convert(known, Header), keys=frozenset(header))
+    return msgspec.structs.replace(msgspec.convert(known, ExportHeader), keys=frozenset(header))
 
 
-def _check(entry: Entry) -> None:
+def _check(entry: ImportEntry) -> None:
     match entry:
         case Plain():
             _check_text(entry.text)
@@ -198,7 +198,7 @@ def _check(entry: Entry) -> None:
                 _check_item(item)
         case PatchLine():
             _check_ids(entry.patch.id, entry.patch.turn_id)
-        case OpenFiles():
+        case OpenFilesLine():
             if len(entry.files) > MAX_OPEN_FILES:
                 raise WrongLine("too_many", f"it names more than {MAX_OPEN_FILES} files", MAX_OPEN_FILES)
 

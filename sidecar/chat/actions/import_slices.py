@@ -24,9 +24,9 @@ from ...store import Store
 from ...store.engine.slices import Pace
 from ..journal.running_turn import new_id
 from ..sessions.journal_writer import JournalWriter
-from .history_import import ImportedHistory, Survey, TurnEvents, Turns
+from .history_import import ImportedHistory, ImportSurvey, TurnEvents, TurnGrouper
 from .import_filter import filter_turn
-from .import_lines import MAX_BLOB_LINE_BYTES, MAX_LINES, Blob, Entry, WrongLine, decode
+from .import_lines import MAX_BLOB_LINE_BYTES, MAX_LINES, Blob, ImportEntry, WrongLine, decode
 
 LEAST_EVENTS, MOST_EVENTS = 50, 2000
 """The range of events per commit; the time of the last commit decides."""
@@ -40,11 +40,11 @@ SURVEY_S = 0.1
 MAX_INDEXED = 10_000
 """Tool outputs that an import adds to the index, newest first: the index removes the oldest anyway."""
 
-Report = Callable[[int, int], None]
+ReportBytes = Callable[[int, int], None]
 """Called with the progress of an import and its total, in bytes: each byte is read twice."""
 
 
-class Source:
+class ImportFile:
     """What is imported: a file, read from its start in each pass."""
 
     def __init__(self, file: BinaryIO, field: str) -> None:
@@ -69,7 +69,7 @@ class Source:
             if stripped := line.strip():
                 yield number, stripped
 
-    def entries(self) -> Iterator[tuple[int, Entry]]:
+    def entries(self) -> Iterator[tuple[int, ImportEntry]]:
         for number, line in self.lines():
             try:
                 yield number, decode(line)
@@ -99,9 +99,9 @@ class Source:
         return (found.st_size, found.st_mtime_ns, found.st_ino)
 
 
-async def survey(source: Source, report: Report) -> ImportedHistory:
+async def survey(source: ImportFile, report: ReportBytes) -> ImportedHistory:
     """Read every line and write nothing; Refused, with the line, when one cannot be imported."""
-    made = Survey()
+    made = ImportSurvey()
     entries = source.entries()
 
     # In a thread, for SURVEY_S at a time: a thread that runs cannot be cancelled.
@@ -126,11 +126,11 @@ async def survey(source: Source, report: Report) -> ImportedHistory:
 class Slices:
     """The events of a surveyed source, some at a time. Call `next` in a thread."""
 
-    def __init__(self, source: Source, imported: ImportedHistory, chat: Chat, *, renumber: bool) -> None:
+    def __init__(self, source: ImportFile, imported: ImportedHistory, chat: Chat, *, renumber: bool) -> None:
         self._source = source
         self._imported = imported
         self._made = TurnEvents(chat, renumber=renumber)
-        self._turns = Turns()
+        self._turns = TurnGrouper()
         self.blobs: list[Blob] = []
         """The blobs of the newest slice; they are stored before its events, which refer to them."""
         self.outputs: list[Item] = []
@@ -214,7 +214,7 @@ async def append(
 
 
 async def write(
-    session: JournalWriter, slices: Slices, source: Source, report: Report, *, created: bool
+    session: JournalWriter, slices: Slices, source: ImportFile, report: ReportBytes, *, created: bool
 ) -> None:
     """Append the import to the chat; undo what was appended when it does not reach its end."""
     store = session.store

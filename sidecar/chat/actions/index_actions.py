@@ -13,7 +13,7 @@ from ...model.index import (
     Query,
     RemovalCounts,
     Results,
-    Scope,
+    SearchScope,
     Source,
     SourceKind,
     SourcePage,
@@ -22,7 +22,7 @@ from ...model.index import (
 from ...policy.read_rules import ReadRules
 from ...workspace.names import RealNames
 from ...workspace.paths import Workspace
-from ..journal.identity import Address, chat_deleted, chat_not_found
+from ..journal.identity import ChatAddress, chat_deleted, chat_not_found
 from ..sessions.chats import Chats
 from ..tool_calls.permissions import rule_of
 
@@ -45,7 +45,7 @@ class IndexQuery(msgspec.Struct, frozen=True):
     """A search as an app requests it."""
 
     queries: Sequence[str]
-    scope: Scope | None
+    scope: SearchScope | None
     source: str | None
     tool: str | None
     kind: SourceKind | None
@@ -60,7 +60,7 @@ class AddedSources(msgspec.Struct, frozen=True):
     skipped: list[tuple[str, str]] = []
 
 
-async def source_owner(chats: Chats, address: Address) -> SourceOwner:
+async def source_owner(chats: Chats, address: ChatAddress) -> SourceOwner:
     """The chat that an address names, or else its project. A project alone does not mean its chat here."""
     if address.chat_id is None and address.session_id is None and not chats.has_default(address):
         return SourceOwner(project=chats.project(address))
@@ -73,7 +73,7 @@ async def source_owner(chats: Chats, address: Address) -> SourceOwner:
 
 async def add(
     chats: Chats,
-    address: Address,
+    address: ChatAddress,
     content: str | None,
     path: str | None,
     label: str | None,
@@ -110,7 +110,7 @@ async def add(
     return AddedSources(sources, skipped)
 
 
-async def search(chats: Chats, address: Address, query: IndexQuery) -> list[Results]:
+async def search(chats: Chats, address: ChatAddress, query: IndexQuery) -> list[Results]:
     """One result per query, together within `max_tokens`."""
     _require_index(chats)
     if not 1 <= len(query.queries) <= MAX_QUERIES:
@@ -140,7 +140,7 @@ async def search(chats: Chats, address: Address, query: IndexQuery) -> list[Resu
     return await _search_all(chats, queries, query.max_tokens)
 
 
-async def get(chats: Chats, address: Address, id: str, lines: tuple[int, int] | None) -> SourceText:
+async def get(chats: Chats, address: ChatAddress, id: str, lines: tuple[int, int] | None) -> SourceText:
     _require_index(chats)
     if lines and not 1 <= lines[0] <= lines[1]:
         raise invalid_param("lines", "lines from 1, the end not before the start")
@@ -152,7 +152,7 @@ async def get(chats: Chats, address: Address, id: str, lines: tuple[int, int] | 
 
 
 async def list_chunks(
-    chats: Chats, address: Address, id: str, cursor: str | None, limit: int, *, with_text: bool
+    chats: Chats, address: ChatAddress, id: str, cursor: str | None, limit: int, *, with_text: bool
 ) -> ChunkPage:
     """The chunks of a source, in the order of its text."""
     _require_index(chats)
@@ -168,8 +168,8 @@ async def list_chunks(
 
 async def list_sources(
     chats: Chats,
-    address: Address,
-    scope: Scope | None,
+    address: ChatAddress,
+    scope: SearchScope | None,
     kind: SourceKind | None,
     cursor: str | None,
     limit: int,
@@ -187,7 +187,7 @@ async def list_sources(
     )
 
 
-async def remove(chats: Chats, address: Address, id: str | None, label: str | None) -> RemovalCounts:
+async def remove(chats: Chats, address: ChatAddress, id: str | None, label: str | None) -> RemovalCounts:
     _require_index(chats)
     if (id is None) == (label is None):
         raise invalid_param("id", "exactly one of `id` and `source`")
@@ -216,7 +216,7 @@ async def _search_all(chats: Chats, queries: Sequence[Query], max_tokens: int) -
     return results
 
 
-def _checked_scope(whose: SourceOwner, scope: Scope | None) -> Scope:
+def _checked_scope(whose: SourceOwner, scope: SearchScope | None) -> SearchScope:
     chosen = scope or ("chat" if whose.chat is not None else "project" if whose.project else "all")
     if chosen == "chat" and whose.chat is None:
         raise invalid_param("scope", "a chat, named by `chatId` or `sessionId`, for scope chat")
@@ -244,6 +244,6 @@ def _unknown_source(id: str) -> Refused:
     return Refused("not_found", f"Nothing is kept as {id[:80]!r}", params={"id": id[:80]})
 
 
-def _session_id(chats: Chats, address: Address) -> str:
+def _session_id(chats: Chats, address: ChatAddress) -> str:
     key = chats.key(address)
     return key if isinstance(key, str) else key.session_id

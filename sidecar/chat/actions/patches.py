@@ -16,7 +16,7 @@ from ..journal import event_factory
 from ..sessions.session import Session
 from ..tool_calls import edits
 from . import revert_plan
-from .revert_plan import FileChange
+from .revert_plan import RevertedFile
 
 MAX_SHOWN = 50
 """Patches whose diffs are shown at once."""
@@ -46,7 +46,7 @@ class PatchExport(msgspec.Struct, frozen=True):
 
 class PatchesChanged(msgspec.Struct, frozen=True):
     items: list[Patch]
-    files: list[FileChange]
+    files: list[RevertedFile]
     seq: int | None = None
 
 

@@ -19,9 +19,9 @@ from ...model.failures import Refused, invalid_param
 from ...store.project_move import ChatMove, RebindCounts
 from ...store.tables.appending import StaleWrite
 from ...store.tables.leases import UnclosedChat
-from ...store.tables.projects import Project
+from ...store.tables.projects import StoredProject
 from ..journal import event_factory, identity, project_identity
-from ..journal.identity import Address
+from ..journal.identity import ChatAddress
 from ..sessions import config
 from ..sessions.chats import Chats
 
@@ -32,7 +32,7 @@ ATTEMPTS = 5
 class MovedProject(msgspec.Struct, frozen=True):
     """`old` are the spellings of the project's old path; `gone`: nothing exists there any more."""
 
-    project: Project
+    project: StoredProject
     old: list[str]
     gone: bool
     chats: int
@@ -61,10 +61,10 @@ async def rebind_project(chats: Chats, from_: str, to: str) -> MovedProject:
     raise AssertionError("the last attempt raises")
 
 
-async def _try_rebind(chats: Chats, paths: list[str], new: Project, gone: bool) -> MovedProject:
+async def _try_rebind(chats: Chats, paths: list[str], new: StoredProject, gone: bool) -> MovedProject:
     retention = chats.store.retention
     for chat in await retention.chats_at(paths, abandoned=True):
-        await chats.open(Address(session_id=chat.key.session_id), create=False)
+        await chats.open(ChatAddress(session_id=chat.key.session_id), create=False)
     async with AsyncExitStack() as held:
         here = {session.chat.id: session for session in chats.sessions if session.chat.project_path in paths}
         for session in here.values():
@@ -87,7 +87,7 @@ async def _try_rebind(chats: Chats, paths: list[str], new: Project, gone: bool) 
     return MovedProject(new, paths, gone, len(moves), sum(move.files for move in moves), rebound)
 
 
-def _resolve_projects(from_: str, to: str) -> tuple[Project, Project, bool]:
+def _resolve_projects(from_: str, to: str) -> tuple[StoredProject, StoredProject, bool]:
     for field, path in (("from", from_), ("to", to)):
         if not os.path.isabs(path) or "\0" in path:
             raise invalid_param(field, "an absolute path")

@@ -15,18 +15,18 @@ from ...model.failures import Refused, invalid_param
 from ...model.figures import PurgeCounts
 from ...settings import MEMORY
 from ..journal import identity, project_identity
-from ..journal.identity import Address
+from ..journal.identity import ChatAddress
 from ..sessions.chats import Chats, LockedChat
 from ..sessions.session import Session
 from . import agent_files
 
-Scope = Literal["chat", "project", "all"]
+PurgeScope = Literal["chat", "project", "all"]
 
 
 class PurgeTarget(msgspec.Struct, frozen=True):
     """What to purge: chats, and the data of a project (`paths`) or of all that belongs to no chat."""
 
-    scope: Scope
+    scope: PurgeScope
     chats: list[int]
     paths: list[str] | None = None
 
@@ -40,7 +40,7 @@ class PurgeResult(msgspec.Struct, frozen=True):
     size: int
 
 
-async def purge_target(chats: Chats, scope: Scope | None, address: Address) -> PurgeTarget:
+async def purge_target(chats: Chats, scope: PurgeScope | None, address: ChatAddress) -> PurgeTarget:
     """What a request names; refused when it is ambiguous."""
     named = address.chat_id is not None or address.session_id is not None
     if scope is None:
@@ -92,7 +92,7 @@ async def purge(chats: Chats, wanted: PurgeTarget) -> PurgeResult:
     return PurgeResult(removed, left, max(0, before - retention.size()), retention.size())
 
 
-async def _find_chat(chats: Chats, address: Address, named: bool) -> Chat:
+async def _find_chat(chats: Chats, address: ChatAddress, named: bool) -> Chat:
     if not named and address.project_path is None:
         raise invalid_param(
             "chatId", "the chat to purge: chatId, sessionId, or projectPath for the chat of a project"

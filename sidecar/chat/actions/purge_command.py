@@ -12,13 +12,13 @@ import msgspec
 from ...model.failures import Refused, invalid_param
 from ...model.figures import SHOWN_COUNTS, PurgeCounts
 from ...text.plural import counted_fields
-from ..journal.identity import Address
+from ..journal.identity import ChatAddress
 from ..sessions.chats import Chats
 from ..sessions.session import Session
 from . import purge_chats
 from .command_views import CommandReply
 from .housekeeping import removed_counts
-from .purge_chats import PurgeResult, PurgeTarget, Scope
+from .purge_chats import PurgeResult, PurgeScope, PurgeTarget
 
 _SCOPE_NAMES = {"chat": "this chat", "project": "this project's chats and data", "all": "all chats and data"}
 
@@ -57,7 +57,7 @@ async def run_purge(chats: Chats, session: Session, words: Sequence[str]) -> Com
     )
 
 
-def _parse_words(words: Sequence[str]) -> tuple[Scope, str | None]:
+def _parse_words(words: Sequence[str]) -> tuple[PurgeScope, str | None]:
     scope = words[0] if words else "chat"
     if scope not in ("chat", "project", "all") or len(words) > 2:
         raise invalid_param(
@@ -66,16 +66,16 @@ def _parse_words(words: Sequence[str]) -> tuple[Scope, str | None]:
     return scope, words[1] if len(words) > 1 else None  # type: ignore[return-value]
 
 
-async def _target(chats: Chats, session: Session, scope: Scope) -> PurgeTarget:
+async def _target(chats: Chats, session: Session, scope: PurgeScope) -> PurgeTarget:
     if scope == "chat":
         return PurgeTarget("chat", [session.chat.id])
     project = session.chat.project_path if scope == "project" else None
     if scope == "project" and project is None:
         raise invalid_param("text", "/purge or /purge all: this chat has no project")
-    return await purge_chats.purge_target(chats, scope, Address(project_path=project))
+    return await purge_chats.purge_target(chats, scope, ChatAddress(project_path=project))
 
 
-def _confirmation(scope: Scope, planned: PurgeCounts) -> str:
+def _confirmation(scope: PurgeScope, planned: PurgeCounts) -> str:
     return f"delete-{planned.turns}-turns" if scope == "chat" else f"delete-{planned.chats}-chats"
 
 
@@ -83,7 +83,7 @@ def _counts(removed: PurgeCounts) -> str:
     return counted_fields(removed, (*SHOWN_COUNTS, "totals"))
 
 
-def _message(scope: Scope, removed: PurgeCounts, done: PurgeResult | None) -> str:
+def _message(scope: PurgeScope, removed: PurgeCounts, done: PurgeResult | None) -> str:
     lines = [f"Purged {_SCOPE_NAMES[scope]}: {_counts(removed)}. This chat is gone with this answer."]
     lines += [
         f"Left, as process {one.held.facts['owner']['pid']} writes to it: {one.chat.key.value}"

@@ -21,7 +21,7 @@ from ..sessions.session import Session
 from ..tool_calls import edits
 
 
-class FileChange(msgspec.Struct, frozen=True):
+class RevertedFile(msgspec.Struct, frozen=True):
     """What happened to a file, or would happen."""
 
     path: str
@@ -41,7 +41,7 @@ async def read_plan(
 
 async def restore_files(
     session: Session, make: Callable[[HashOnDisk], RestorePlan], dry_run: bool
-) -> list[FileChange]:
+) -> list[RevertedFile]:
     """Apply the plan, unless something prevents it."""
     workspace, plan = await read_plan(session, make)
     if dry_run:
@@ -65,13 +65,13 @@ async def apply_plan(store: Store, workspace: Workspace, plan: RestorePlan) -> N
     await edits.write_edits(workspace, planned, new_id("i"))
 
 
-def file_changes(plan: RestorePlan, status: Literal["restored", "would_restore"]) -> list[FileChange]:
+def file_changes(plan: RestorePlan, status: Literal["restored", "would_restore"]) -> list[RevertedFile]:
     """The plan, file by file."""
     changes = [
-        FileChange(step.path, _kind(step), "unchanged" if step.expected == step.target else status)
+        RevertedFile(step.path, _kind(step), "unchanged" if step.expected == step.target else status)
         for step in plan.restores
     ]
-    changes += [FileChange(found.path, "modify", "conflict", found.words) for found in plan.conflicts]
+    changes += [RevertedFile(found.path, "modify", "conflict", found.words) for found in plan.conflicts]
     return sorted(changes, key=lambda change: change.path)
 
 

@@ -18,7 +18,7 @@ from ...policy.instructions import Instruction, choose_rules, read_rules
 from ...system.clock import DAY_MS, now
 from ...workspace.ignore import Ignore
 from ...workspace.paths import Workspace
-from ..journal.identity import Address
+from ..journal.identity import ChatAddress
 from ..sessions.chats import Chats
 
 STALE_DAYS = 30
@@ -48,7 +48,7 @@ class RuleFigures(msgspec.Struct, frozen=True):
     stale: Stale | None = None
 
 
-async def list_rules(chats: Chats, address: Address) -> list[RuleFigures]:
+async def list_rules(chats: Chats, address: ChatAddress) -> list[RuleFigures]:
     """All rules of a chat's project, or of a project, and of the user: also those of the folders of open files, and of
     all folders whose rules were sent before.
     """

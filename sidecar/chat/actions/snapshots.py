@@ -14,7 +14,7 @@ import msgspec
 from ...context.budget import SNAPSHOT_TOKENS as MAX_TOKENS
 from ...context.fences import fence_text
 from ...context.resume import (
-    Entry,
+    ResumeEntry,
     SessionState,
     entries,
     navigation_entries,
@@ -32,7 +32,7 @@ from ..request.resume import SNAPSHOT
 from ..request.token_meter import TokenMeter, meter_for
 from ..sessions.session import Session
 
-Kind = Literal["context", "workflow", "navigation"]
+SnapshotKind = Literal["context", "workflow", "navigation"]
 OPENED_BY = "snapshot"
 
 
@@ -40,12 +40,12 @@ class RenderedSnapshot(msgspec.Struct, frozen=True):
     """A snapshot with its text, and the `tokens` that it takes in a request."""
 
     id: str
-    kind: Kind
+    kind: SnapshotKind
     reason: Literal["interval", "compaction", "close", "exit", "now"]
     turn_id: str
     turns: int
     ts: int
-    entries: list[Entry]
+    entries: list[ResumeEntry]
     text: str
     tokens: int
     hidden: bool = False
@@ -124,7 +124,7 @@ async def _token_meter(session: Session) -> TokenMeter:
 
 async def _current_snapshots(session: Session, meter: TokenMeter) -> list[RenderedSnapshot]:
     session_state = await session.resume_snapshots.session_state()
-    made: list[tuple[Kind, list[Entry]]] = [
+    made: list[tuple[SnapshotKind, list[ResumeEntry]]] = [
         ("workflow", workflow_entries(session_state)),
         ("navigation", navigation_entries(session_state)),
     ]

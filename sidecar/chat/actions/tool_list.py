@@ -8,18 +8,18 @@ import msgspec
 
 from ...model import JsonObject
 from ...tools.base import Tool
-from ..journal.identity import Address
+from ..journal.identity import ChatAddress
 from ..sessions.chats import Chats
 from ..tool_calls.environment import ToolEnvironment, own_tools
 
-Source = Literal["builtin", "app", "mcp"]
+ToolSource = Literal["builtin", "app", "mcp"]
 
 
 class ToolEntry(msgspec.Struct, frozen=True):
     name: str
     description: str
     kind: str
-    source: Source
+    source: ToolSource
     enabled: bool
     calls: int
     server: str | None
@@ -40,7 +40,7 @@ class ToolList(msgspec.Struct, frozen=True):
     servers: list[ServerEntry]
 
 
-async def tools(chats: Chats, address: Address) -> ToolList:
+async def tools(chats: Chats, address: ChatAddress) -> ToolList:
     """The tools of an existing chat; without one, those that a chat of the project would have."""
     found = await chats.find(address)
     if found is None or found.deleted:
@@ -64,7 +64,7 @@ def _entry(tool: Tool, enabled: bool, calls: int, chats: Chats) -> ToolEntry:
     name = tool.spec.name
     server = name.split("__")[1] if name.startswith("mcp__") and name.count("__") > 1 else None
     offered = {tool.name for tool in chats.services.app.tools}
-    source: Source = "mcp" if server else "app" if name in offered else "builtin"
+    source: ToolSource = "mcp" if server else "app" if name in offered else "builtin"
     return ToolEntry(
         name, tool.spec.description, tool.kind, source, enabled, calls, server, tool.spec.input_schema
     )

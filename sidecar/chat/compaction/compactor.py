@@ -19,8 +19,8 @@ from ...context.summary import Summary, extract, fit_summary, parse_summary, ren
 from ...model.content import Block, SentBlock, Turn
 from ...model.events import NewEvent
 from ...model.failures import Failure, Refused
-from ...providers.base import Chunk, ModelRequest, Provider, TextDelta, UserMessage
-from ...store.tables.compactions import Compaction
+from ...providers.base import ModelRequest, Provider, ReplyPart, TextDelta, UserMessage
+from ...store.tables.compactions import StoredCompaction
 from ...system.clock import now
 from ...text.token_estimate import FEWEST_BYTES_PER_TOKEN
 from ..journal.running_turn import failure_data, new_id
@@ -49,7 +49,7 @@ MAX_PAGES = 64
 """Pages that are read for a compaction: at most 12,800 turns, and 64 MiB unless turns are very long."""
 
 Trigger = Literal["background", "blocking", "manual"]
-Record = Callable[[NewEvent], Awaitable[None]]
+RecordEvent = Callable[[NewEvent], Awaitable[None]]
 
 
 class CompactionPlan(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ class CompactionPlan(msgspec.Struct, frozen=True):
     masked: str | None
     before: int
     after: int
-    previous: Compaction | None
+    previous: StoredCompaction | None
     files: Sequence[FileCopy] = ()
     """Copies of the open files, which replace those that came with turns up to `newest`."""
     newest: str | None = None
@@ -169,7 +169,7 @@ async def compact(
     budget: CompactionBudget,
     trigger: Trigger,
     instructions: str | None = None,
-    record: Record | None = None,
+    record: RecordEvent | None = None,
 ) -> str | None:
     """Run a compaction, journalled from its start to its end; its id, or None when there is nothing to do.
 
@@ -198,7 +198,7 @@ async def _run_compaction(
     budget: CompactionBudget,
     trigger: Trigger,
     instructions: str | None,
-    record: Record,
+    record: RecordEvent,
 ) -> str | None:
     plan = await plan_compaction(chat, budget, force=trigger == "manual")
     if plan is None:
@@ -273,7 +273,7 @@ async def _model_summary(
         return None
     pieces: list[str] = []
 
-    async def take(chunk: Chunk) -> None:
+    async def take(chunk: ReplyPart) -> None:
         if isinstance(chunk, TextDelta):
             pieces.append(chunk.text)
 
@@ -291,7 +291,7 @@ def _max_summary_tokens(budget: CompactionBudget) -> int:
     return min(MAX_SUMMARY, max(200, int(budget.total * SUMMARY_SHARE)))
 
 
-def _summary_text(compaction: Compaction) -> str:
+def _summary_text(compaction: StoredCompaction) -> str:
     return render_summary(msgspec.convert(compaction.summary, Summary)) if compaction.summary else ""
 
 

@@ -13,18 +13,18 @@ from ...policy.decide import HookAdvice
 from ...policy.denials import denial
 from ...policy.hooks import HookDecision
 from ...system.clock import now
-from ...tools.base import Outcome
+from ...tools.base import ToolOutcome
 from ..journal.running_turn import new_id
 
 MAX_SHOWN = 1000
 """Characters of a changed input that the model gets."""
 
 
-def denied_outcome(decision: HookDecision) -> Outcome:
+def denied_outcome(decision: HookDecision) -> ToolOutcome:
     """The outcome of a call that a hook has denied."""
     code = "hook_stopped" if decision.stop else "hook_denied"
     words = f"Denied by a hook of the user ({decision.hook}): {decision.reason}"
-    return Outcome(words, denied=True, not_run=denial(code, decision.reason, decision.hook))
+    return ToolOutcome(words, denied=True, not_run=denial(code, decision.reason, decision.hook))
 
 
 def hook_advice(decision: HookDecision) -> HookAdvice | None:
@@ -58,7 +58,7 @@ def context(decision: HookDecision, secret: str, id: str) -> str:
     )
 
 
-def with_feedback(outcome: Outcome, decision: HookDecision, secret: str, id: str) -> Outcome:
+def with_feedback(outcome: ToolOutcome, decision: HookDecision, secret: str, id: str) -> ToolOutcome:
     """A tool's outcome with the hooks' feedback."""
     said = (
         [f"A hook of the user ({decision.hook}) says: {decision.reason}"] if decision.effect == "deny" else []

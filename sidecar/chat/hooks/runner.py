@@ -19,7 +19,7 @@ import msgspec
 
 from ...model.chats import EffectiveConfig
 from ...model.events import NewEvent
-from ...policy.hooks import Event, Hook, HookDecision, HookOutput, combine_outputs, parse_output
+from ...policy.hooks import Hook, HookDecision, HookEventName, HookOutput, combine_outputs, parse_output
 from ...policy.hooks.answers import NO_DECISION, broken
 from ...policy.hooks.naming import ClaudeCall, TooManyCalls, from_claude_input, matcher_names
 from ...policy.hooks.payloads import (
@@ -50,7 +50,7 @@ MAX_OUTPUT_BYTES = 64 * 1024
 MAX_PARALLEL_HOOKS = 8
 """Hooks that run at once for one event; the others wait."""
 
-Record = Callable[..., Awaitable[Any]]
+RecordRun = Callable[..., Awaitable[Any]]
 """Commits the events that it is given."""
 
 
@@ -61,7 +61,7 @@ class HookEvent(msgspec.Struct, frozen=True):
     `limit_s` bounds every hook, when less time is left than its own timeout.
     """
 
-    event: Event
+    event: HookEventName
     names: tuple[str, ...] = ()
     fields: Mapping[str, object] = {}
     use: ToolUse | None = None
@@ -135,7 +135,7 @@ class HookRunner:
         if self._session_start is None:
             self._session_start = "compact"
 
-    async def ask(self, hook_event: HookEvent, record: Record) -> HookDecision:
+    async def ask(self, hook_event: HookEvent, record: RecordRun) -> HookDecision:
         """Run the hooks for an event and combine their decisions; `NO_DECISION` when there are none for it."""
         wanted = (hook_event.event, "") if hook_event.event == "PreToolUse" else (hook_event.event,)
         # An event of "" belongs to a file that cannot be read: it may have held a guard, so a call of a tool
@@ -190,7 +190,7 @@ class HookRunner:
         return tool_payload(hook_event.event, self.scene(), hook_event.use, view)
 
     async def _run_all(
-        self, runs: Sequence[_HookRun], hook_event: HookEvent, record: Record
+        self, runs: Sequence[_HookRun], hook_event: HookEvent, record: RecordRun
     ) -> list[_HookResult]:
         # Taken before anything runs: each recorded answer counts once.
         known = {run.key: self._take_recorded(run.key) for run in runs}
@@ -303,7 +303,7 @@ def recorded_answers(
     return found
 
 
-def _parse_output(event: Event, said: FilterOutput, seconds: float) -> HookOutput:
+def _parse_output(event: HookEventName, said: FilterOutput, seconds: float) -> HookOutput:
     if said.text is None:
         return broken(f"it said more than {MAX_OUTPUT_BYTES} bytes")
     if said.late:

@@ -18,7 +18,7 @@ SLUG_CHARACTERS = 40
 _SESSION_ID = re.compile(r"sc-[a-z0-9-]{1,40}-[0-9a-f]{16}")
 
 
-class Address(msgspec.Struct, frozen=True):
+class ChatAddress(msgspec.Struct, frozen=True):
     """How a request names a chat."""
 
     chat_id: str | None = None
@@ -27,7 +27,7 @@ class Address(msgspec.Struct, frozen=True):
     session_id: str | None = None
 
 
-def resolve(address: Address, default_chat: str | None) -> ChatKey | str:
+def resolve(address: ChatAddress, default_chat: str | None) -> ChatKey | str:
     """The key that an address names, or only its session id when that is all it has.
 
     `default_chat` is used for a missing chat id.

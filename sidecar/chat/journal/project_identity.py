@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from ...model.failures import Failure, invalid_param
 from ...store.store import Store
-from ...store.tables.projects import Project
+from ...store.tables.projects import StoredProject
 from ...system import own_files
 from ...system.path_case import canonical_path
 from .identity import real_project_path
@@ -27,10 +27,10 @@ HASH_DIGITS = 32
 """Hexadecimal digits of sha256: 128 bits, far more than there are folders."""
 
 
-def project_at(path: str) -> Project:
+def project_at(path: str) -> StoredProject:
     """The project at an absolute path, which need not exist any more. Reads the file system."""
     real = real_project_path(path)
-    return Project(real, (_version_1(real), _version_0(real)))
+    return StoredProject(real, (_version_1(real), _version_0(real)))
 
 
 def refuse_own_folder(field: str, path: str, own: Iterable[str]) -> None:
@@ -68,7 +68,7 @@ class ProjectIdentity:
         self._noted.clear()
 
 
-async def find_project(path: str) -> Project:
+async def find_project(path: str) -> StoredProject:
     """Like `project_at`, in a thread: the folder may be on a slow disk."""
     return await anyio.to_thread.run_sync(project_at, path)
 

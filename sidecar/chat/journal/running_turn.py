@@ -17,9 +17,9 @@ from ...model.content import (
     EndReason,
     InputOutcome,
     Item,
+    ItemStatus,
     PermissionOutcome,
     ResolvedBy,
-    Status,
     StoredError,
     Usage,
 )
@@ -339,7 +339,7 @@ class RunningTurn:
         """Wait until there is something for `take_steers`."""
         await self._steered.wait()
 
-    def closing_events(self, status: Status) -> list[NewEvent]:
+    def closing_events(self, status: ItemStatus) -> list[NewEvent]:
         """The end events of all requests and items that have none yet."""
         by: ResolvedBy = "restart" if status == "interrupted" else "cancel"
         # Kept after the turn: a late answer gets the same outcome that the journal has.
@@ -368,13 +368,13 @@ class RunningTurn:
             self._open_texts.append(piece)
             await self._recorder.delta(f"{type}.delta", self.id, self._open_item.id, piece)
 
-    async def _close_open_item(self, status: Status) -> None:
+    async def _close_open_item(self, status: ItemStatus) -> None:
         if self._open_item:
             event = terminal_event(self._finish_open_item(status))
             self._open_item = None
             await self._recorder.buffer(event)
 
-    def _finish_open_item(self, status: Status) -> Item:
+    def _finish_open_item(self, status: ItemStatus) -> Item:
         assert self._open_item is not None
         item = msgspec.structs.replace(with_end(self._open_item, status), text="".join(self._open_texts))
         self._open_texts = []
@@ -388,7 +388,7 @@ def unanswered_outcome(kind: str, id: str, by: ResolvedBy) -> RequestOutcome:
     return InputOutcome(input_id=id, action="cancel", by=by)
 
 
-def with_end(item: Item, status: Status) -> Item:
+def with_end(item: Item, status: ItemStatus) -> Item:
     return msgspec.structs.replace(item, status=status, ended_at=now())
 
 

@@ -26,7 +26,7 @@ from ...model.content import Block, SentBlock, Turn
 from ...model.failures import Failure, ProviderFailed
 from ...providers.base import Message, ModelRequest, UserMessage
 from ...store.store import Store
-from ...store.tables.compactions import Compaction
+from ...store.tables.compactions import StoredCompaction
 from ...system.lazy import lazy_module
 from ...text.token_estimate import BYTES_PER_TOKEN, estimate_tokens
 from ...workspace.paths import Workspace
@@ -191,7 +191,7 @@ class _RequestBuilder:
             await anyio.to_thread.run_sync(load, meter.family)
         return meter
 
-    async def _can_estimate(self, window: int | None, compaction: Compaction | None) -> bool:
+    async def _can_estimate(self, window: int | None, compaction: StoredCompaction | None) -> bool:
         """Whether to load the token table later: loading it blocks the whole process while a model answers in another
         chat. An estimate is enough as long as this chat takes a small part of its window.
         """
@@ -239,7 +239,9 @@ class _RequestBuilder:
         )
         return page.before is None and said_tokens + size <= SMALL_TOKENS
 
-    async def _history(self, budget: Budget, meter: TokenMeter, compaction: Compaction | None) -> ChatHistory:
+    async def _history(
+        self, budget: Budget, meter: TokenMeter, compaction: StoredCompaction | None
+    ) -> ChatHistory:
         """Read the newest turns until they would fill the window."""
         floor = compaction.summarised_ordinal if compaction else 0
         turns: list[Turn] = []

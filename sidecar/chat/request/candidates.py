@@ -20,7 +20,7 @@ from ...model.chats import Chat, ContextSwitches, EffectiveConfig
 from ...model.content import Block, SentBlock, Turn
 from ...providers.base import ModelEntry, Provider, ToolSpec
 from ...store.store import Store
-from ...store.tables.compactions import Compaction
+from ...store.tables.compactions import StoredCompaction
 from ...system.lazy import lazy_module
 from ..tool_calls.environment import ToolEnvironment
 from . import retrieval
@@ -122,7 +122,7 @@ class ChatHistory(msgspec.Struct, frozen=True):
     texts: Mapping[str, str]
     has_unread: bool
     """Whether there are older turns that no summary covers, too many to read."""
-    compaction: Compaction | None
+    compaction: StoredCompaction | None
     files: list[SentBlock] = []
     """Copies of files that a compaction has collected; their texts are in `texts`."""
     left_out: list[LeftOut] = []
@@ -288,7 +288,7 @@ class CandidateCollector:
         ours = SYSTEM if self._chat.project_path and self._spec.tools else ""
         return "\n\n".join(part for part in (ours, self._spec.config.instructions or "") if part)
 
-    def _summary_candidate(self, compaction: Compaction | None) -> Candidate | None:
+    def _summary_candidate(self, compaction: StoredCompaction | None) -> Candidate | None:
         if compaction is None or compaction.summary is None:
             return None
         rendered_entries = summary.render_summary(msgspec.convert(compaction.summary, summary.Summary))

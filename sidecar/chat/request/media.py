@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio.to_thread
 import msgspec
 
-from ...media import BadMedia, Facts, Kind, inspect
+from ...media import BadMedia, Facts, MediaKind, inspect
 from ...model.content import Block, Item, Turn, output_media, with_output_media
 from ...model.failures import Refused
 from ...providers.base import AssistantMessage, Message, ModelEntry
@@ -39,7 +39,7 @@ MAX_MEDIA_BYTES = 20 * 1024 * 1024
 MAX_NAMED = 20
 """Media that one notice names."""
 
-_checked: OrderedDict[tuple[str, Kind], Checked] = OrderedDict()
+_checked: OrderedDict[tuple[str, MediaKind], Checked] = OrderedDict()
 """Keyed by the hash of the bytes, so an entry never becomes stale."""
 
 
@@ -134,7 +134,7 @@ class Showing:
         return msgspec.structs.replace(block, text=omission_line(block, reason))
 
     async def _check(self, block: Block) -> Checked:
-        kind: Kind = "image" if block.type == "image" else "audio"
+        kind: MediaKind = "image" if block.type == "image" else "audio"
         key = block.blob_id or "", kind
         if key in _checked:
             _checked.move_to_end(key)

@@ -21,7 +21,7 @@ from ...model.content import EndReason
 from ...model.failures import Failure
 from ...store.store import Store
 from ...store.tables import pending_snapshot as waiting
-from ...store.tables.compactions import Compaction
+from ...store.tables.compactions import StoredCompaction
 from ...store.tables.pending_snapshot import PendingSnapshot
 from ...store.tables.snapshots import SnapshotBase, SnapshotRow
 from ...system.clock import now
@@ -66,7 +66,7 @@ class DueSnapshot(msgspec.Struct, frozen=True):
 
     gate: str
     label: str
-    entries: Callable[[], Awaitable[list[session_resume.Entry]]]
+    entries: Callable[[], Awaitable[list[session_resume.ResumeEntry]]]
 
 
 class ResumeSnapshots:
@@ -85,7 +85,7 @@ class ResumeSnapshots:
         """Turns that have ended here since the last snapshot; one with tool calls counts as `MIN_TURNS`."""
 
     def due_snapshot(
-        self, compaction: Compaction | None, restored: PendingSnapshot | None
+        self, compaction: StoredCompaction | None, restored: PendingSnapshot | None
     ) -> DueSnapshot | None:
         """The snapshot that a request should contain now, if any."""
         if restored:
@@ -99,7 +99,7 @@ class ResumeSnapshots:
         return None
 
     def note_request(
-        self, turn_id: str, compaction: Compaction | None, due_snapshot: DueSnapshot | None
+        self, turn_id: str, compaction: StoredCompaction | None, due_snapshot: DueSnapshot | None
     ) -> None:
         """Record that a request was built. One with a snapshot that the user restored does not contain the due one."""
         if due_snapshot is None or due_snapshot.gate != RESTORED:
@@ -166,7 +166,7 @@ class ResumeSnapshots:
             session_resume.update_state, known, turns, abandon_on_cancel=True
         )
 
-    async def _entries(self, compaction: Compaction | None) -> list[session_resume.Entry]:
+    async def _entries(self, compaction: StoredCompaction | None) -> list[session_resume.ResumeEntry]:
         summary = (
             msgspec.convert(compaction.summary, summaries.Summary)
             if compaction and compaction.summary
@@ -175,5 +175,5 @@ class ResumeSnapshots:
         return session_resume.entries(session_resume.with_summary(await self.session_state(), summary))
 
 
-async def _stored_entries(kept: list[JsonObject]) -> list[session_resume.Entry]:
-    return msgspec.convert(kept, list[session_resume.Entry])
+async def _stored_entries(kept: list[JsonObject]) -> list[session_resume.ResumeEntry]:
+    return msgspec.convert(kept, list[session_resume.ResumeEntry])

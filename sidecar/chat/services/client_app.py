@@ -7,10 +7,10 @@ from typing import Literal, Protocol, TypedDict
 import msgspec
 
 from ...model import JsonObject
-from ...model.content import Decision, InputAction, JournalValue, ResolvedBy, Rewritten
+from ...model.content import InputAction, JournalValue, ResolvedBy, Rewritten, UserDecision
 from ...model.failures import Failure
 from ...model.files import Change
-from ...tools.base import Confinement, Kind, Outcome
+from ...tools.base import Confinement, ToolKind, ToolOutcome
 
 Capability = Literal["permissions", "input", "buffers"]
 
@@ -21,7 +21,7 @@ class OfferedTool(msgspec.Struct, frozen=True):
     name: str
     description: str
     input_schema: JsonObject
-    kind: Kind
+    kind: ToolKind
     timeout_ms: int | None
 
 
@@ -46,7 +46,7 @@ class AddressMembers(TypedDict):
 class PermissionOption(JournalValue, kw_only=True, frozen=True):
     """An answer to offer; `rule` is the rule that it adds."""
 
-    decision: Decision
+    decision: UserDecision
     label: str
     rule: str | None = None
 
@@ -95,7 +95,7 @@ class BufferRequest(JournalValue, kw_only=True, frozen=True):
 class PermissionAnswer(msgspec.Struct, frozen=True):
     """A decision, and what the user added to it."""
 
-    decision: Decision
+    decision: UserDecision
     feedback: str | None = None
     then: Literal["stop"] | None = None
     by: ResolvedBy = "user"
@@ -127,5 +127,5 @@ class ClientApp(Protocol):
 
     async def ask_permission(self, request: PermissionRequest) -> PermissionAnswer: ...
     async def ask_input(self, request: InputRequest) -> InputAnswer: ...
-    async def call_tool(self, request: AppToolCall) -> Outcome: ...
+    async def call_tool(self, request: AppToolCall) -> ToolOutcome: ...
     async def read_buffer(self, request: BufferRequest) -> str | None: ...

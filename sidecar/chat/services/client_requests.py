@@ -20,27 +20,27 @@ from .client_app import InputAnswer, PermissionAnswer
 
 logger = logging.getLogger(__name__)
 
-Kind = Literal["permission", "input"]
+UserRequestKind = Literal["permission", "input"]
 
 RETRY_S = 1.0
 """How soon the user is asked again when the answer could not be stored."""
 
 
-Answer = TypeVar("Answer", PermissionAnswer, InputAnswer)
-Outcome = TypeVar("Outcome", PermissionOutcome, InputOutcome)
+AnyAnswer = TypeVar("AnyAnswer", PermissionAnswer, InputAnswer)
+AnyOutcome = TypeVar("AnyOutcome", PermissionOutcome, InputOutcome)
 
 
-class PendingRequest(Generic[Answer, Outcome]):
+class PendingRequest(Generic[AnyAnswer, AnyOutcome]):
     """A request in progress. `given` is the answer; it is `recorded` once it is committed."""
 
     def __init__(self) -> None:
-        self.given: Answer | None = None
-        self.recorded: Outcome | None = None
+        self.given: AnyAnswer | None = None
+        self.recorded: AnyOutcome | None = None
         self._failure: StorageFailed | None = None
         self._answered = anyio.Event()
         self._done = anyio.Event()
 
-    def answer(self, answer: Answer) -> bool:
+    def answer(self, answer: AnyAnswer) -> bool:
         """Take the first answer; False for a later one."""
         # The app's reply and `permission/answer` of another client may come at the same time.
         if self.given is not None:
@@ -49,7 +49,7 @@ class PendingRequest(Generic[Answer, Outcome]):
         self._answered.set()
         return True
 
-    def close(self, recorded: Outcome | None) -> None:
+    def close(self, recorded: AnyOutcome | None) -> None:
         """End the request: with what the journal says, or None when nothing was recorded."""
         self.recorded = recorded
         self._done.set()
@@ -63,8 +63,8 @@ class PendingRequest(Generic[Answer, Outcome]):
         refused.set()
 
     async def keep(
-        self, ask: Callable[[], Awaitable[Answer]], record: Callable[[Answer], Awaitable[Outcome]]
-    ) -> Outcome:
+        self, ask: Callable[[], Awaitable[AnyAnswer]], record: Callable[[AnyAnswer], Awaitable[AnyOutcome]]
+    ) -> AnyOutcome:
         """Ask until an answer is recorded. One that the disk does not accept is refused, and the request stays open."""
         while True:
             answer = await ask()
@@ -80,12 +80,12 @@ class PendingRequest(Generic[Answer, Outcome]):
                 raise
             await anyio.sleep(RETRY_S)
 
-    async def wait_answered(self) -> Answer:
+    async def wait_answered(self) -> AnyAnswer:
         await self._answered.wait()
         assert self.given is not None
         return self.given
 
-    async def wait_closed(self) -> Outcome | None:
+    async def wait_closed(self) -> AnyOutcome | None:
         # Kept: `refuse` replaces the event, which distinguishes a refusal from an end.
         done = self._done
         await done.wait()
@@ -94,24 +94,24 @@ class PendingRequest(Generic[Answer, Outcome]):
         return self.recorded
 
 
-class OpenRequests(Generic[Answer, Outcome]):
+class OpenRequests(Generic[AnyAnswer, AnyOutcome]):
     """The requests of one kind, by their ids."""
 
-    def __init__(self, store: Store, kind: Kind) -> None:
+    def __init__(self, store: Store, kind: UserRequestKind) -> None:
         self._store = store
         self._kind = kind
-        self._pending: dict[str, PendingRequest[Answer, Outcome]] = {}
+        self._pending: dict[str, PendingRequest[AnyAnswer, AnyOutcome]] = {}
 
-    def open(self, id: str) -> PendingRequest[Answer, Outcome]:
-        pending = self._pending[id] = PendingRequest[Answer, Outcome]()
+    def open(self, id: str) -> PendingRequest[AnyAnswer, AnyOutcome]:
+        pending = self._pending[id] = PendingRequest[AnyAnswer, AnyOutcome]()
         return pending
 
-    def close(self, id: str, recorded: Outcome | None) -> None:
+    def close(self, id: str, recorded: AnyOutcome | None) -> None:
         pending = self._pending.pop(id, None)
         if pending:
             pending.close(recorded)
 
-    async def answer(self, id: str, answer: Answer, chat: int | None = None) -> Outcome:
+    async def answer(self, id: str, answer: AnyAnswer, chat: int | None = None) -> AnyOutcome:
         """Answer a request, of this chat if one is given; return what was recorded, or refuse because it has ended."""
         if chat is not None and not await self._is_of(id, chat):
             raise self._unknown(id)

@@ -21,7 +21,7 @@ from ...store import Store
 from .named_files import read_client_file
 
 if TYPE_CHECKING:
-    from ...media import Facts, Kind
+    from ...media import Facts, MediaKind
 
 MAX_ATTACHED_BYTES = 24 * 1024 * 1024
 """The base64 of this size fits into one frame, so that a client can read back what came by path."""
@@ -66,7 +66,7 @@ async def store_medium(store: Store, block: GivenBlock, field: str) -> Block:
     sources = [name for name, value in given.items() if value is not None]
     if len(sources) != 1:
         raise invalid_param(field, "exactly one of `data`, `path` and `blobId`")
-    kind: Kind = "image" if block.type == "image" else "audio"
+    kind: MediaKind = "image" if block.type == "image" else "audio"
     if block.blob_id is not None:
         found = await store.blobs.info(block.blob_id)
         _, data = await store.blobs.read(found.id, 0, found.size)
@@ -91,7 +91,7 @@ async def _read_bytes(block: GivenBlock, field: str) -> tuple[bytes, str | None]
     return await read_client_file(path, MAX_ATTACHED_BYTES, f"{field}.path"), os.path.basename(path)
 
 
-async def _check(data: bytes, kind: Kind, field: str) -> Facts:
+async def _check(data: bytes, kind: MediaKind, field: str) -> Facts:
     """The media type and size of the bytes; raises -32602 with the error and what is allowed."""
     try:
         return await anyio.to_thread.run_sync(inspect, data, kind)

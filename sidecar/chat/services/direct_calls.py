@@ -11,12 +11,14 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from ...providers.base import ToolCall
-from ...tools.base import Outcome
+from ...tools.base import ToolOutcome
 from ...tools.toolbox import CallResult
 from .client_app import ClientApp
 
-CANCELLED = CallResult(Outcome("Cancelled by the client.", failed=True))
-ORPHANED = CallResult(Outcome("The program that made this call does not wait for it any more.", failed=True))
+CANCELLED = CallResult(ToolOutcome("Cancelled by the client.", failed=True))
+ORPHANED = CallResult(
+    ToolOutcome("The program that made this call does not wait for it any more.", failed=True)
+)
 
 Show = Callable[[str], Awaitable[None]]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...settings import Settings
-from ...workspace.open_files import Limits
+from ...workspace.open_files import OpenFileLimits
 
 if TYPE_CHECKING:
     from ...policy.rules import Rule
@@ -19,5 +19,5 @@ class ProjectSettings(msgspec.Struct, frozen=True):
     rules: Sequence[Rule] = ()
 
     @property
-    def open_file_limits(self) -> Limits:
-        return Limits(self.values.open_files.max_recent, self.values.open_files.max_pinned)
+    def open_file_limits(self) -> OpenFileLimits:
+        return OpenFileLimits(self.values.open_files.max_recent, self.values.open_files.max_pinned)

@@ -24,13 +24,13 @@ RENEW_INTERVAL_S = 5.0
 RETRY_S = 1.0
 """How soon the database is read again after it could not be read."""
 
-ChangeKind = Literal["created", "updated", "deleted"]
+FileEvent = Literal["created", "updated", "deleted"]
 
 
 class ChangeWatcher:
     """Calls `announce` for every chat that changed, in this process or another."""
 
-    def __init__(self, chats: Chats, announce: Callable[[str, ChangeKind], None]) -> None:
+    def __init__(self, chats: Chats, announce: Callable[[str, FileEvent], None]) -> None:
         self._chats = chats
         self._store: Store = chats.store
         self._announce = announce
@@ -90,7 +90,7 @@ class ChangeWatcher:
             if session.holds_lease and held.get(session.chat.id) != session.recorder.generation:
                 session.lose_lease()
 
-    def _change_kind(self, chat: Chat) -> ChangeKind:
+    def _change_kind(self, chat: Chat) -> FileEvent:
         if chat.deleted:
             return "deleted"
         new = chat.id not in self._known and chat.turns == 0

@@ -21,7 +21,7 @@ from ...store.tables.leases import LeaseHeld
 from ...store.tables.statistics import StatisticsScope
 from ...store.tables.turns import TurnPage
 from ..journal import identity, project_identity
-from ..journal.identity import Address
+from ..journal.identity import ChatAddress
 from ..journal.project_identity import ProjectIdentity
 from ..services.services import ChatServices
 from . import config
@@ -107,7 +107,7 @@ class Chats:
             if not waiting.locked and not waiting.tasks_waiting:
                 self._locks.pop(session_id, None)
 
-    def key(self, address: Address) -> ChatKey | str:
+    def key(self, address: ChatAddress) -> ChatKey | str:
         return identity.resolve(address, self._default_chat)
 
     def chat_id(self, session_id: str) -> str | None:
@@ -115,7 +115,9 @@ class Chats:
         session = self._sessions.get(session_id)
         return session.chat.key.chat_id if session else None
 
-    async def open(self, address: Address, *, create: bool, changes: JsonObject | None = None) -> OpenedChat:
+    async def open(
+        self, address: ChatAddress, *, create: bool, changes: JsonObject | None = None
+    ) -> OpenedChat:
         """Resume the chat's session, or create one when there is none; a deleted chat is created again."""
         key = self.key(address)
         own: OwnConfig = self.checked_config(changes) if changes else {}
@@ -128,7 +130,7 @@ class Chats:
         session.warm()
         return OpenedChat(session, created, closed)
 
-    async def session_for_prompt(self, address: Address) -> Session:
+    async def session_for_prompt(self, address: ChatAddress) -> Session:
         """The session that a prompt goes to. A missing chat is created; a deleted one is refused.
 
         Once the chat is known here, the commit of the prompt detects turns that a dead owner left open.
@@ -149,18 +151,18 @@ class Chats:
         if own or (project and project != session.chat.project_path):
             await session.configure(own, project)
 
-    async def existing_session(self, address: Address) -> Session:
+    async def existing_session(self, address: ChatAddress) -> Session:
         """The session of a chat that exists; takes no lease and closes nothing."""
         key = self.key(address)
         async with self._lock_session(_session_id(key)):
             session, _ = await self._load(key, create=False, revive=False, project=None)
             return session
 
-    def has_default(self, address: Address) -> bool:
+    def has_default(self, address: ChatAddress) -> bool:
         """Whether a default chat is used for an address without a chat id."""
         return self._default_chat is not None and address.project_path is None
 
-    def project(self, address: Address) -> str | None:
+    def project(self, address: ChatAddress) -> str | None:
         """The project that an address names."""
         if address.project_path is None:
             return None
@@ -168,7 +170,7 @@ class Chats:
         project_identity.refuse_own_folder("projectPath", project, self.services.own_folders)
         return project
 
-    async def find(self, address: Address) -> Chat | None:
+    async def find(self, address: ChatAddress) -> Chat | None:
         """The chat's row, deleted or not, without opening it."""
         key = self.key(address)
         return await self.store.chats.find(_session_id(key))
@@ -181,7 +183,7 @@ class Chats:
             session.adopt(snapshot)
         return ChatView(snapshot, snapshot.lease if held else None)
 
-    async def delete(self, address: Address, detach: Callable[[str], object]) -> tuple[str, bool]:
+    async def delete(self, address: ChatAddress, detach: Callable[[str], object]) -> tuple[str, bool]:
         """Purge a chat; False when there was none. `detach` ends the caller's attachment; others get `chat.deleted`."""
         key = self.key(address)
         session_id = _session_id(key)
@@ -250,7 +252,7 @@ class Chats:
                 session.turn.cancel("interrupted")
             session.run_in_background(session.turn_runner.close_engine)
 
-    async def archive(self, address: Address, archived: bool) -> Session:
+    async def archive(self, address: ChatAddress, archived: bool) -> Session:
         session = await self.existing_session(address)
         await self.store.chats.archive(session.chat.id, archived)
         session.chat = msgspec.structs.replace(session.chat, archived=archived)
@@ -278,7 +280,7 @@ class Chats:
         _check_query(page.query)
         return await self.store.chats.search(await _with_project_ids(page))
 
-    async def statistics(self, scope: str, address: Address) -> Statistics:
+    async def statistics(self, scope: str, address: ChatAddress) -> Statistics:
         if scope == "chat":
             return await self.store.statistics(
                 StatisticsScope(chat=(await self.existing_session(address)).chat.id)

@@ -29,7 +29,7 @@ async def take_secrets(store: Store, chat: int, changes: OwnConfig) -> tuple[Own
     return changed, None if secrets == kept else secrets
 
 
-def _no_stored_secret(place: int, key: mcp_secrets.Key) -> Refused:
+def _no_stored_secret(place: int, key: mcp_secrets.SecretKey) -> Refused:
     _, part, name = key
     field = f"set.mcpServers[{place}].{part}" + (f".{name}" if name else "")
     return Refused(

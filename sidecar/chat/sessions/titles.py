@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 
 from ...model.content import Block, Turn
-from ...providers.base import Chunk, ModelRequest, Provider, TextDelta, UserMessage
+from ...providers.base import ModelRequest, Provider, ReplyPart, TextDelta, UserMessage
 
 TITLE_CHARACTERS = 60
 """One line in a sidebar."""
@@ -45,7 +45,7 @@ async def ask_model(provider: Provider, model: str, said: str) -> str | None:
     """A title by the model for a chat with this beginning; None when it does not answer in time."""
     pieces: list[str] = []
 
-    async def take(chunk: Chunk) -> None:
+    async def take(chunk: ReplyPart) -> None:
         if isinstance(chunk, TextDelta):
             pieces.append(chunk.text)
 

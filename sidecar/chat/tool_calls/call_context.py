@@ -29,7 +29,6 @@ from ...providers.base import ToolCall
 from ...tools.base import (
     Edit,
     Intent,
-    Outcome,
     OutputLibrary,
     Permission,
     PlanEntry,
@@ -37,6 +36,7 @@ from ...tools.base import (
     Tool,
     ToolError,
     ToolInput,
+    ToolOutcome,
     UserAnswer,
 )
 from ...tools.toolbox import StoredOutput
@@ -70,7 +70,7 @@ class HookedInput(msgspec.Struct, frozen=True):
     """The input of a call after its hooks, or the outcome that they decided. `note` says what they changed."""
 
     input: JsonObject
-    outcome: Outcome | None = None
+    outcome: ToolOutcome | None = None
     note: str = ""
 
 
@@ -187,14 +187,14 @@ class CallContext:
         except (Failure, TimeoutError):
             return None
 
-    async def call_app(self, name: str, arguments: JsonObject, timeout_s: float) -> Outcome:
+    async def call_app(self, name: str, arguments: JsonObject, timeout_s: float) -> ToolOutcome:
         try:
             with anyio.fail_after(timeout_s):
                 return await self._app.call_tool(
                     AppToolCall(**self._address(), name=name, arguments=arguments)
                 )
         except TimeoutError:
-            return Outcome(f"The app did not answer within {timeout_s:g} s.", failed=True)
+            return ToolOutcome(f"The app did not answer within {timeout_s:g} s.", failed=True)
 
     async def ask_hooks_before(self, call: ToolCall, tool: Tool) -> HookedInput:
         """Hooks may deny the call, change its input, or advise on its permission."""
@@ -213,7 +213,7 @@ class CallContext:
         notes.insert(0, messages.input_change_note(verdict))
         return HookedInput(verdict.updated, note="\n\n".join(filter(None, notes)))
 
-    async def ask_hooks_after(self, outcome: Outcome) -> Outcome:
+    async def ask_hooks_after(self, outcome: ToolOutcome) -> ToolOutcome:
         """The outcome, with what hooks add to it; a failed call has no such hooks."""
         if outcome.failed:
             return outcome
@@ -294,7 +294,7 @@ class CallContext:
         does not get all of it; `source`: the index's id for it, when the tool has stored it there."""
         return await store_output(self._environment, self._item, text, shown=shown, cut=cut, source=source)
 
-    async def store_media(self, outcome: Outcome) -> StoredMedia:
+    async def store_media(self, outcome: ToolOutcome) -> StoredMedia:
         """Check and store the images and audio of an outcome; the user gets a notice about those that are refused."""
         if not outcome.media:
             return StoredMedia()
@@ -303,7 +303,7 @@ class CallContext:
             await self._turn.note("notice", media.notice(self._item.id, self._call.name))
         return media
 
-    async def redirect(self, call: ToolCall, names: Collection[str]) -> Outcome | None:
+    async def redirect(self, call: ToolCall, names: Collection[str]) -> ToolOutcome | None:
         """The first time that a call would flood the window: the tools that avoid it, instead of running it."""
         routing = self._environment.settings.values.routing
         found = await self.block(find_redirect, call.name, call.input, self._size_of, routing, names)
@@ -316,7 +316,7 @@ class CallContext:
         while len(known) > MAX_REDIRECTED:
             del known[next(iter(known))]
         reason = denial(found.code, found.message, instead=found.instead)
-        return Outcome(found.message, not_run=reason)
+        return ToolOutcome(found.message, not_run=reason)
 
     def _size_of(self, path: str) -> int | None:
         """The size of a project file; None when it cannot be read."""
@@ -329,7 +329,7 @@ class CallContext:
         self,
         event: Literal["PreToolUse", "PostToolUse"],
         input: JsonObject,
-        outcome: Outcome | None = None,
+        outcome: ToolOutcome | None = None,
     ) -> HookDecision:
         if not self._environment.has_hooks():
             return NO_DECISION

@@ -17,7 +17,7 @@ import anyio.to_thread
 from ...model.content import Item
 from ...model.failures import Failure, StorageFailed
 from ...model.figures import CallSavings
-from ...model.index import NewSource, Query, Results, Scope, Source, SourceKind, SourceText
+from ...model.index import NewSource, Query, Results, SearchScope, Source, SourceKind, SourceText
 from ...system.lazy import lazy_module
 from ...tools.base import ToolError
 from ...tools.toolbox import StoredOutput
@@ -71,7 +71,7 @@ class OutputIndex:
         self,
         queries: Sequence[str],
         *,
-        scope: Scope = "chat",
+        scope: SearchScope = "chat",
         source: str | None = None,
         kind: SourceKind | None = None,
         limit: int = 5,

@@ -13,12 +13,19 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from ...model.content import Decision as UserDecision
-from ...model.content import Item, PermissionOutcome, ResolvedBy
+from ...model.content import Item, PermissionOutcome, ResolvedBy, UserDecision
 from ...model.events import NewEvent
 from ...model.failures import Failure
 from ...model.files import Change
-from ...policy.decide import Decision, HookAdvice, PathNames, Subject, Suggestion, safe_decide, suggestions
+from ...policy.decide import (
+    HookAdvice,
+    PathNames,
+    PolicyDecision,
+    Subject,
+    Suggestion,
+    safe_decide,
+    suggestions,
+)
 from ...policy.denials import denial
 from ...policy.rules import Rule
 from ...store.store import Store
@@ -71,7 +78,7 @@ class _PermissionCase(msgspec.Struct, frozen=True):
     turn: RunningTurn
     item: Item
     subject: Subject
-    decision: Decision
+    decision: PolicyDecision
     changes: Sequence[Change]
     sandbox: Confinement | None = None
 
@@ -229,7 +236,7 @@ def _rule_rows(standing: Suggestion, scope: str) -> list[RuleRow]:
     ]
 
 
-def _decide(context: PermissionContext, rules: Sequence[Rule], subject: Subject) -> Decision:
+def _decide(context: PermissionContext, rules: Sequence[Rule], subject: Subject) -> PolicyDecision:
     return safe_decide(subject, context.mode, rules, context.folders, context.hook)
 
 
@@ -347,7 +354,7 @@ def _to_permission(turn: RunningTurn, outcome: PermissionOutcome) -> Permission:
     return Permission(False, f"{why} {feedback}" if feedback else f"{why} Do not try the same again.", denied)
 
 
-def _model_reason(decision: Decision) -> str:
+def _model_reason(decision: PolicyDecision) -> str:
     """The reason of a denial as the model gets it, which is not fenced: without words from the project's file."""
     rule = decision.rule
     # The file belongs to the project: its words could instruct the model outside of any fence.
@@ -356,7 +363,7 @@ def _model_reason(decision: Decision) -> str:
     return decision.reason
 
 
-def _denial(decision: Decision) -> dict[str, str]:
+def _denial(decision: PolicyDecision) -> dict[str, str]:
     """The denial of a call about which the user was not asked."""
     if decision.effect == "ask":
         return denial("cannot_ask", decision.reason)

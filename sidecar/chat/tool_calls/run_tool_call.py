@@ -14,7 +14,7 @@ import msgspec
 from ...model.failures import Failure
 from ...providers.base import ToolCall
 from ...text.surrogates import well_formed
-from ...tools.base import Outcome, ToolError, ToolInput
+from ...tools.base import ToolError, ToolInput, ToolOutcome
 from ...tools.toolbox import CallResult, Toolbox
 from ..journal.running_turn import RunningTurn
 from .call_context import CallContext
@@ -44,16 +44,16 @@ async def run_tool_call(
     try:
         return await _store_output(await _run(tools, call, context), context)
     except Failure as failure:
-        return CallResult(Outcome(well_formed(failure.message), failed=True))
+        return CallResult(ToolOutcome(well_formed(failure.message), failed=True))
     except Exception:
         logger.exception("a tool failed", extra={"tool": call.name})
-        return CallResult(Outcome("The tool failed inside the sidecar.", failed=True))
+        return CallResult(ToolOutcome("The tool failed inside the sidecar.", failed=True))
 
 
-async def _run(tools: Toolbox, call: ToolCall, context: CallContext) -> Outcome:
+async def _run(tools: Toolbox, call: ToolCall, context: CallContext) -> ToolOutcome:
     tool = tools.find(call.name)
     if call.problem or tool is None:
-        return Outcome(call.problem or tools.explain_unknown(call.name), failed=True)
+        return ToolOutcome(call.problem or tools.explain_unknown(call.name), failed=True)
     redirected = await context.redirect(call, tools.names)
     if redirected is not None:
         return redirected
@@ -66,24 +66,24 @@ async def _run(tools: Toolbox, call: ToolCall, context: CallContext) -> Outcome:
         planned = await tool.prepare(ToolInput(hooked.input), context)
         permission = await context.request_permission(planned.intent)
         if not permission.allowed:
-            denied = Outcome(permission.words, denied=True, not_run=permission.denial)
+            denied = ToolOutcome(permission.words, denied=True, not_run=permission.denial)
             return _append(denied, hooked.note)
         if planned.intent.edits:
             # The tool does not write: what permission was given for is what is written, byte for byte.
             await context.write_edits(planned.intent.edits)
         outcome = await context.ask_hooks_after(await planned.run())
     except ToolError as error:
-        return _append(Outcome(str(error), failed=True), hooked.note)
+        return _append(ToolOutcome(str(error), failed=True), hooked.note)
     if permission.words:
         outcome = _append(outcome, f"The user adds: {permission.words}")
     return _append(outcome, hooked.note)
 
 
-def _append(outcome: Outcome, note: str) -> Outcome:
+def _append(outcome: ToolOutcome, note: str) -> ToolOutcome:
     return msgspec.structs.replace(outcome, text=f"{outcome.text}\n\n{note}") if note else outcome
 
 
-async def _store_output(outcome: Outcome, context: CallContext) -> CallResult:
+async def _store_output(outcome: ToolOutcome, context: CallContext) -> CallResult:
     """Store the whole output, and give the model well-formed text of a bounded length."""
     media = await context.store_media(outcome)
     outcome = _append(outcome, "\n".join(one.line for one in media.refused))

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from sidecar.adapters import connections
 from sidecar.adapters.base import Adapter
-from sidecar.adapters.connections import FileEdit, Scope
+from sidecar.adapters.connections import ConfigScope, FileEdit
 from sidecar.adapters.registry import ADAPTERS
 from sidecar.cli.errors import CommandFailed
 from sidecar.settings.files import default_data_dir
@@ -36,7 +36,7 @@ def connect(options: Namespace) -> int:
     if options.platform is None:
         return _list()
     adapter = ADAPTERS[options.platform]
-    scope: Scope = "project" if options.project else "user"
+    scope: ConfigScope = "project" if options.project else "user"
     edits = _plan(
         adapter,
         scope,
@@ -65,7 +65,9 @@ def connect(options: Namespace) -> int:
     return 0
 
 
-def _plan(adapter: Adapter, scope: Scope, *, remove: bool, instructions: bool, hooks: bool) -> list[FileEdit]:
+def _plan(
+    adapter: Adapter, scope: ConfigScope, *, remove: bool, instructions: bool, hooks: bool
+) -> list[FileEdit]:
     """The edits of all files of the agent, one per file."""
     project, home = os.getcwd(), str(Path.home())
     path = connections.server_path(adapter, scope, home, project, os.environ)
@@ -126,7 +128,7 @@ def _plan_server(adapter: Adapter, path: str, text: str | None, *, remove: bool)
     return connections.plan_connect(adapter, _command(), path, lambda _: text)
 
 
-def _has_hooks_elsewhere(adapter: Adapter, scope: Scope, project: str) -> bool:
+def _has_hooks_elsewhere(adapter: Adapter, scope: ConfigScope, project: str) -> bool:
     """Whether the agent reads our hooks from another agent's file: Copilot also runs those of Claude Code."""
     if adapter.name != "copilot" or scope != "project":
         return False

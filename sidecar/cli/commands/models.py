@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ...providers.local import download
-from ...providers.local.download import PINS, PinnedModel, Progress
+from ...providers.local.download import PINS, PinnedModel, ReportBytes
 from ...providers.local.files import downloaded_models, model_path
 from ...providers.local.package_index import configured
 from ...settings import MEMORY, SettingsError, load
@@ -130,7 +130,7 @@ def _megabytes(path: str) -> str:
 
 
 @contextmanager
-def _progress(pin: PinnedModel) -> Iterator[Progress]:
+def _progress(pin: PinnedModel) -> Iterator[ReportBytes]:
     """Show a progress bar on a terminal, else a line now and then."""
     if not sys.stderr.isatty():
         yield _lines(pin)
@@ -146,7 +146,7 @@ def _progress(pin: PinnedModel) -> Iterator[Progress]:
         yield lambda done, total: bar.update(task, completed=done)
 
 
-def _lines(pin: PinnedModel) -> Progress:
+def _lines(pin: PinnedModel) -> ReportBytes:
     last = time.monotonic()
 
     def tell(done: int, total: int) -> None:

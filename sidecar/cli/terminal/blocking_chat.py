@@ -23,7 +23,7 @@ from sidecar.system.lazy import lazy_module
 
 from ..client import ChatStart, open_chat
 from .denials import Denials
-from .questions import Question, Questions, Reply
+from .questions import OpenQuestion, Questions, RequestAnswer
 from .renderers import MarkdownRenderer, PlainRenderer, Renderer
 from .typed_ahead import NothingTyped, TypedAhead
 
@@ -125,12 +125,12 @@ class BlockingChat:
             model = next(chosen, "no model is ready")
         return model, mode
 
-    def _await_pause(self, question: Question, interrupts: _Interrupts) -> None:
+    def _await_pause(self, question: OpenQuestion, interrupts: _Interrupts) -> None:
         """Wait until nobody types."""
         while not (question.over or interrupts.pending) and self.typing.quiet_seconds < TYPING_PAUSE_SECONDS:
             self.typing.take_typed(POLL_SECONDS)
 
-    def _ask_person(self, question: Question, turn: _StreamedTurn, interrupts: _Interrupts) -> None:
+    def _ask_person(self, question: OpenQuestion, turn: _StreamedTurn, interrupts: _Interrupts) -> None:
         """Put a question to the person. Without an answer the turn is being cancelled, or needs none any more."""
         console = asking_console()
         assert console is not None, "nothing is asked where there is no terminal"
@@ -148,8 +148,8 @@ class BlockingChat:
             self._portal.call(turn.renderer.resume)
 
     def _answer(
-        self, console: Console, question: Question, turn: _StreamedTurn, over: Callable[[], bool]
-    ) -> Reply | None:
+        self, console: Console, question: OpenQuestion, turn: _StreamedTurn, over: Callable[[], bool]
+    ) -> RequestAnswer | None:
         request = question.request
         if isinstance(request, InputRequest):
             return forms.ask_input(console, request, over)

@@ -14,7 +14,7 @@ import msgspec
 
 PASTE_BEGIN, PASTE_END = "\x1b[200~", "\x1b[201~"
 
-Action = Literal[
+KeyAction = Literal[
     "submit", "newline", "left", "right", "up", "down", "home", "end", "word_left", "word_right",
     "erase_left", "erase_right", "erase_word_left", "erase_word_right", "erase_to_start", "erase_to_end",
     "put_back", "complete", "search", "interrupt", "end_of_input", "escape",
@@ -34,13 +34,13 @@ class Pasted(msgspec.Struct, frozen=True):
     text: str
 
 
-class Key(msgspec.Struct, frozen=True):
-    action: Action
+class KeyPress(msgspec.Struct, frozen=True):
+    action: KeyAction
 
 
-Input = Typed | Pasted | Key
+Input = Typed | Pasted | KeyPress
 
-_CONTROLS: dict[str, Action] = {
+_CONTROLS: dict[str, KeyAction] = {
     "\x01": "home", "\x02": "left", "\x03": "interrupt", "\x04": "end_of_input", "\x05": "end",
     "\x06": "right", "\x07": "escape", "\x08": "erase_left", "\t": "complete", "\n": "submit",
     "\x0b": "erase_to_end", "\x0c": "clear", "\r": "submit", "\x0e": "down", "\x10": "up",
@@ -48,7 +48,7 @@ _CONTROLS: dict[str, Action] = {
     "\x7f": "erase_left",
 }  # fmt: skip
 
-_SEQUENCES: dict[str, Action] = {
+_SEQUENCES: dict[str, KeyAction] = {
     "[A": "up", "[B": "down", "[C": "right", "[D": "left", "[H": "home", "[F": "end",
     "OA": "up", "OB": "down", "OC": "right", "OD": "left", "OH": "home", "OF": "end",
     "[1~": "home", "[7~": "home", "[4~": "end", "[8~": "end", "[3~": "erase_right",
@@ -98,14 +98,14 @@ class KeyDecoder:
                 if code == PASTE_BEGIN[1:]:
                     self._pasted = []
                 elif code in _SEQUENCES:
-                    yield Key(_SEQUENCES[code])
+                    yield KeyPress(_SEQUENCES[code])
             elif typed := _TEXT.match(text):
                 text = text[typed.end() :]
                 yield Typed(typed[0])
             else:
                 control, text = text[0], text[1:]
                 if control in _CONTROLS:
-                    yield Key(_CONTROLS[control])
+                    yield KeyPress(_CONTROLS[control])
 
     def flush(self) -> Iterator[Input]:
         """Give up waiting for the rest: a lone escape is a key, and a paste without an end is what came of it."""
@@ -114,7 +114,7 @@ class KeyDecoder:
             yield _paste(text)
         elif self._rest:
             self._rest = ""
-            yield Key("escape")
+            yield KeyPress("escape")
 
     def _take_paste(self, text: str) -> tuple[str, Pasted | None]:
         assert self._pasted is not None

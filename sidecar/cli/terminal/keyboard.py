@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import IO, Any, Literal
 
-from .key_input import Input, Key, KeyDecoder
+from .key_input import Input, KeyDecoder, KeyPress
 
 REST_OF_KEY_SECONDS = 0.05
 """The bytes of an arrow or a function key arrive together; a slow line may split them."""
@@ -139,7 +139,7 @@ else:
             ready, _, _ = select.select([self._terminal, self._woken], [], [], seconds)
             if self._woken in ready:
                 woken = os.read(self._woken, MAX_BYTES)
-                yield Key("resumed" if _RESUMED in woken else "resized")
+                yield KeyPress("resumed" if _RESUMED in woken else "resized")
             if self._terminal in ready:
                 try:
                     data = os.read(self._terminal, MAX_BYTES)

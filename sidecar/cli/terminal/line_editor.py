@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from .edited_text import EditedText
-from .key_input import Action, Input, Key, Pasted, Typed
+from .key_input import Input, KeyAction, KeyPress, Pasted, Typed
 from .keyboard import Keyboard
 from .pastes import Pastes
 from .prompt_history import PromptHistory
@@ -118,11 +118,11 @@ class LineEditor:
         self._inputs += self._keyboard.read(seconds) or []
         while self._inputs:
             key = self._inputs.popleft()
-            if key == Key("submit") and not self._begin_line():
+            if key == KeyPress("submit") and not self._begin_line():
                 if self._line.text.strip():
                     self._sent_ahead.append(self._line.text)
                 self._line.set("")
-            elif not isinstance(key, Key) or key.action not in _NOT_AHEAD:
+            elif not isinstance(key, KeyPress) or key.action not in _NOT_AHEAD:
                 self._change(key)
 
     def keep_unsent(self) -> None:
@@ -151,17 +151,17 @@ class LineEditor:
             self._menu = []
             if self._search is not None:
                 self._continue_search(key)
-                if key != Key("submit"):
+                if key != KeyPress("submit"):
                     continue
-            if key == Key("submit"):
+            if key == KeyPress("submit"):
                 if not self._begin_line():
                     text = self._line.text
                     self._line.set("")
                     return self._submit(text)
-            elif key == Key("interrupt") and self._line.text:
+            elif key == KeyPress("interrupt") and self._line.text:
                 self._history.add(self._line.text)
                 self._line.set("")
-            elif key == Key("interrupt") or (key == Key("end_of_input") and not self._line.text):
+            elif key == KeyPress("interrupt") or (key == KeyPress("end_of_input") and not self._line.text):
                 raise EOFError
             else:
                 self._change(key)
@@ -188,7 +188,7 @@ class LineEditor:
         else:
             self._obey(key.action)
 
-    def _obey(self, action: Action) -> None:
+    def _obey(self, action: KeyAction) -> None:
         match action:
             case "up":
                 if not self._line.line_up():
@@ -231,14 +231,14 @@ class LineEditor:
         assert search is not None
         if isinstance(key, Typed):
             search.part, search.skip = search.part + key.text, 0
-        elif key == Key("erase_left"):
+        elif key == KeyPress("erase_left"):
             search.part, search.skip = search.part[:-1], 0
-        elif key == Key("search"):
+        elif key == KeyPress("search"):
             if self._history.search(search.part, search.skip + 1) is not None:
                 search.skip += 1
-        elif key != Key("resized"):
+        elif key != KeyPress("resized"):
             found = self._history.search(search.part, search.skip)
-            if found is not None and key not in (Key("escape"), Key("interrupt")):
+            if found is not None and key not in (KeyPress("escape"), KeyPress("interrupt")):
                 self._line.set(found)
             self._search = None
 

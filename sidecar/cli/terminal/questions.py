@@ -11,30 +11,30 @@ from queue import Empty, SimpleQueue
 import anyio
 from sidecar_client import InputAnswer, InputRequest, PermissionAnswer, PermissionRequest
 
-Request = PermissionRequest | InputRequest
-Reply = PermissionAnswer | InputAnswer
+UserRequest = PermissionRequest | InputRequest
+RequestAnswer = PermissionAnswer | InputAnswer
 
 
-class Question:
+class OpenQuestion:
     """One request. `over` once nobody waits for its answer any more."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: UserRequest) -> None:
         self.request = request
         self.over = False
         self._answered = anyio.Event()
-        self._reply: Reply | None = None
+        self._reply: RequestAnswer | None = None
 
     @property
     def id(self) -> str:
         request = self.request
         return request.permission_id if isinstance(request, PermissionRequest) else request.input_id
 
-    async def settle(self, reply: Reply) -> None:
+    async def settle(self, reply: RequestAnswer) -> None:
         """Set the answer; in the thread of the client."""
         self._reply = reply
         self._answered.set()
 
-    async def wait_reply(self) -> Reply:
+    async def wait_reply(self) -> RequestAnswer:
         await self._answered.wait()
         assert self._reply is not None
         return self._reply
@@ -45,7 +45,7 @@ class Questions:
 
     def __init__(self) -> None:
         # Unbounded: every question in it is a tool call that waits, and the sidecar runs few at once.
-        self._asked: SimpleQueue[Question | None] = SimpleQueue()
+        self._asked: SimpleQueue[OpenQuestion | None] = SimpleQueue()
 
     async def permission(self, request: PermissionRequest) -> PermissionAnswer:
         reply = await self._ask(request)
@@ -57,7 +57,7 @@ class Questions:
         assert isinstance(reply, InputAnswer)
         return reply
 
-    def next(self, seconds: float) -> Question | None:
+    def next(self, seconds: float) -> OpenQuestion | None:
         """Return the next pending question; None after the timeout, or after `wake`."""
         with suppress(Empty):
             question = self._asked.get(timeout=seconds)
@@ -68,8 +68,8 @@ class Questions:
         """Make `next` return."""
         self._asked.put(None)
 
-    async def _ask(self, request: Request) -> Reply:
-        question = Question(request)
+    async def _ask(self, request: UserRequest) -> RequestAnswer:
+        question = OpenQuestion(request)
         self._asked.put(question)
         try:
             return await question.wait_reply()

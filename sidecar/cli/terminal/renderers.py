@@ -29,7 +29,7 @@ SETTLE_SECONDS = 1 / REFRESHES_PER_SECOND
 MAX_RUNNING = 8
 """Running calls that are shown, each with the end of its output; a screen has space for few."""
 
-Kind = Literal["text", "call", "plan"]
+OutputKind = Literal["text", "call", "plan"]
 
 
 class Renderer(Protocol):
@@ -90,8 +90,8 @@ class MarkdownRenderer:
         self._console = console
         self._below = below
         self._pending = ""
-        self._last: Kind | None = None
-        self._held: list[tuple[Kind, RenderableType]] | None = None
+        self._last: OutputKind | None = None
+        self._held: list[tuple[OutputKind, RenderableType]] | None = None
         self._settled_at = 0.0
         self._waiting = Spinner("dots", Text("thinking", style="dim"))
         self._running: dict[str, _Running] = {}
@@ -214,7 +214,7 @@ class MarkdownRenderer:
             if block.strip():
                 self._print("text", MarkdownBlock(block))
 
-    def _print(self, kind: Kind, what: RenderableType) -> None:
+    def _print(self, kind: OutputKind, what: RenderableType) -> None:
         """Print for good, after a blank line, except between consecutive calls."""
         if self._held is not None:
             self._held.append((kind, what))

@@ -26,7 +26,7 @@ _GAP = r"(?:\W++\w++){0,4}\W++"
 _WIDE_GAP = r".{0,12}"
 
 
-class Phrase(msgspec.Struct, frozen=True):
+class PhrasePattern(msgspec.Struct, frozen=True):
     kind: str
     text: str
 
@@ -40,10 +40,10 @@ class PhraseBook(msgspec.Struct, frozen=True):
     than a first prompt should wait. Scripts without spaces have no words, so their keys are searched
     anywhere."""
 
-    by_word: dict[str, list[Phrase]]
-    anywhere: dict[str, list[Phrase]]
+    by_word: dict[str, list[PhrasePattern]]
+    anywhere: dict[str, list[PhrasePattern]]
 
-    def near(self, text: str) -> list[Phrase]:
+    def near(self, text: str) -> list[PhrasePattern]:
         """Return the phrases that may occur in a text."""
         keys: list[str] = [word for word in set(_PLAIN.findall(text)) if word in self.by_word]
         near = [phrase for word in keys for phrase in self.by_word[word]]
@@ -52,7 +52,7 @@ class PhraseBook(msgspec.Struct, frozen=True):
         return near
 
 
-def phrase_book(phrases: Iterable[Phrase]) -> PhraseBook:
+def phrase_book(phrases: Iterable[PhrasePattern]) -> PhraseBook:
     book = PhraseBook({}, {})
     for phrase in phrases:
         is_wide = _is_wide(phrase.text)

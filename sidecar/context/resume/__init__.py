@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from .entries import entries, navigation_entries, workflow_entries
 from .rendering import missing_entries, rendered_entries
-from .shape import PRIORITIES, Entry, Kind, SessionState
+from .shape import PRIORITIES, EntryKind, ResumeEntry, SessionState
 from .state import update_state, with_summary
 
 __all__ = [
     "PRIORITIES",
-    "Entry",
-    "Kind",
+    "EntryKind",
+    "ResumeEntry",
     "SessionState",
     "entries",
     "missing_entries",

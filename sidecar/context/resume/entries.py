@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from ..summary.shape import READ, KnownError, TouchedFile, one_line
 from ..summary.troubles import failed_call
-from .shape import PRIORITIES, Action, Entry, FileVisit, Kind, SessionState, Step
+from .shape import PRIORITIES, EntryKind, FileVisit, PlanStep, ResumeEntry, SessionAction, SessionState
 
-LIMITS: dict[Kind, int] = {
+LIMITS: dict[EntryKind, int] = {
     "goal": 2,
     "blocker": 5,
     "rule": 8,
@@ -28,7 +28,7 @@ MAX_GOAL_BYTES = 600
 MAX_PROMPT_BYTES = 160
 
 
-def entries(state: SessionState) -> list[Entry]:
+def entries(state: SessionState) -> list[ResumeEntry]:
     """Return everything to remember by priority, and newest first within a priority."""
     found = [
         *_goals(state),
@@ -47,17 +47,17 @@ def entries(state: SessionState) -> list[Entry]:
     return _without_repeats(sorted(found, key=lambda entry: -entry.priority))
 
 
-def workflow_entries(state: SessionState) -> list[Entry]:
+def workflow_entries(state: SessionState) -> list[ResumeEntry]:
     """Return what is in progress: the goal, what blocks it, the plan and the open tasks."""
     return [entry for entry in entries(state) if entry.kind in ("goal", "blocker", "plan", "task")]
 
 
-def navigation_entries(state: SessionState) -> list[Entry]:
+def navigation_entries(state: SessionState) -> list[ResumeEntry]:
     """Return the last visited files and pages, newest first."""
     return [_visit_entry(look) for look in reversed(state.looks)]
 
 
-def _goals(state: SessionState) -> list[Entry]:
+def _goals(state: SessionState) -> list[ResumeEntry]:
     first, now = one_line(state.summary.goal, MAX_GOAL_BYTES), state.wish
     found = [_entry("goal", "goal", first)] if first else []
     if now and now != first:
@@ -65,12 +65,12 @@ def _goals(state: SessionState) -> list[Entry]:
     return found
 
 
-def _blockers(state: SessionState) -> list[Entry]:
+def _blockers(state: SessionState) -> list[ResumeEntry]:
     stopped = [_entry("blocker", "blocker", state.stopped, turn_id=state.up_to)] if state.stopped else []
     return stopped + [_action_entry("blocker", "blocker", action) for action in reversed(state.refusals)]
 
 
-def _plan(steps: Sequence[Step]) -> list[Entry]:
+def _plan(steps: Sequence[PlanStep]) -> list[ResumeEntry]:
     """Return the steps in the order of the plan, because they depend on each other."""
     if all(step.status == "completed" for step in steps):
         return []  # a finished plan is not repeated
@@ -87,7 +87,7 @@ def _tasks(state: SessionState) -> list[str]:
     return [task for task in state.summary.tasks if task not in planned]
 
 
-def _error_entry(trouble: KnownError) -> Entry:
+def _error_entry(trouble: KnownError) -> ResumeEntry:
     solved = trouble.resolution
     text = f"{trouble.error} → {solved}" if solved else trouble.error
     call = failed_call(trouble.error)
@@ -101,23 +101,23 @@ def _error_entry(trouble: KnownError) -> Entry:
     )
 
 
-def _decision_entry(action: Action) -> Entry:
+def _decision_entry(action: SessionAction) -> ResumeEntry:
     return _action_entry("decision", "decision", action)
 
 
-def _file_entry(file: TouchedFile) -> Entry:
+def _file_entry(file: TouchedFile) -> ResumeEntry:
     rank = "file.read" if file.why.startswith(READ) else "file.changed"
     text = f"`{file.path}` {file.why}" if file.why else f"`{file.path}`"
     return _entry("file", rank, text, seek=[file.path], path=file.path)
 
 
-def _visit_entry(look: FileVisit) -> Entry:
-    kind: Kind = "page" if look.page else "file"
+def _visit_entry(look: FileVisit) -> ResumeEntry:
+    kind: EntryKind = "page" if look.page else "file"
     rank = "page" if look.page else "file.read"
     return _entry(kind, rank, look.place, turn_id=look.turn_id, path=look.place)
 
 
-def _prompts(state: SessionState) -> list[Entry]:
+def _prompts(state: SessionState) -> list[ResumeEntry]:
     """Return the other messages of the user, in any language."""
     return [
         _entry("prompt", "prompt", one_line(said.text, MAX_PROMPT_BYTES), turn_id=said.turn_id)
@@ -126,12 +126,12 @@ def _prompts(state: SessionState) -> list[Entry]:
     ]
 
 
-def _action_entry(kind: Kind, rank: str, action: Action) -> Entry:
+def _action_entry(kind: EntryKind, rank: str, action: SessionAction) -> ResumeEntry:
     return _entry(kind, rank, action.text, seek=action.parts or [action.text], turn_id=action.turn_id)
 
 
 def _entry(
-    kind: Kind,
+    kind: EntryKind,
     rank: str,
     text: str,
     *,
@@ -139,9 +139,9 @@ def _entry(
     turn_id: str | None = None,
     path: str | None = None,
     resolution: str | None = None,
-) -> Entry:
+) -> ResumeEntry:
     words = [found for part in (seek if seek is not None else [text]) if (found := _uncut_part(part))]
-    return Entry(
+    return ResumeEntry(
         kind=kind,
         text=text,
         priority=PRIORITIES.get(rank, PRIORITIES["plan.pending"]),
@@ -161,11 +161,11 @@ def _newest(texts: Sequence[str]) -> list[str]:
     return list(reversed(texts))
 
 
-def _without_repeats(found: Iterable[Entry]) -> list[Entry]:
+def _without_repeats(found: Iterable[ResumeEntry]) -> list[ResumeEntry]:
     """Return each entry once, by its text, and at most the limit of its kind."""
     seen: set[str] = set()
     counts: dict[str, int] = {}
-    kept: list[Entry] = []
+    kept: list[ResumeEntry] = []
     for entry in found:
         said = " ".join(entry.seek).casefold() or entry.text.casefold()
         if not entry.text.strip() or said in seen or counts.get(entry.kind, 0) == LIMITS[entry.kind]:

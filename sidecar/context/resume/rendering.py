@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .shape import PRIORITIES, Entry
+from .shape import PRIORITIES, ResumeEntry
 
 MIN_CUT = 24
 """Tokens: a shorter part of an entry carries no information."""
@@ -32,7 +32,9 @@ Count = Callable[[str], int]
 Frame = Callable[[str], str]
 
 
-def rendered_entries(entries: Sequence[Entry], count: Count, max_tokens: int, spell: Frame = str) -> str:
+def rendered_entries(
+    entries: Sequence[ResumeEntry], count: Count, max_tokens: int, spell: Frame = str
+) -> str:
     """Render the entries in their order as far as they fit, framed by `spell`; "" when none does.
 
     One that does not fit is skipped, and a smaller one after it may still fit; the most important ones are
@@ -55,7 +57,7 @@ def rendered_entries(entries: Sequence[Entry], count: Count, max_tokens: int, sp
     return spell("\n".join(lines)) if len(lines) > 1 else ""
 
 
-def missing_entries(entries: Sequence[Entry], sent: Sequence[str]) -> list[Entry]:
+def missing_entries(entries: Sequence[ResumeEntry], sent: Sequence[str]) -> list[ResumeEntry]:
     """Return the entries that none of these texts contains; none at all when what is missing is not worth a
     block."""
     window = " ".join(part for text in sent for part in text.replace('\\"', '"').replace("\\n", " ").split())
@@ -63,7 +65,7 @@ def missing_entries(entries: Sequence[Entry], sent: Sequence[str]) -> list[Entry
     return lacking if any(entry.priority >= MIN_PRIORITY for entry in lacking) else []
 
 
-def _search_texts(entry: Entry) -> list[str]:
+def _search_texts(entry: ResumeEntry) -> list[str]:
     return entry.seek or [" ".join(entry.text.split())]
 
 

@@ -16,7 +16,7 @@ MAX_VISITS = 12
 MAX_STEPS = 40
 """Stored steps of a plan; the planning tool accepts no more."""
 
-Kind = Literal[
+EntryKind = Literal[
     "goal", "blocker", "rule", "plan", "task", "error", "decision", "git", "file", "page", "prompt"
 ]
 
@@ -42,14 +42,14 @@ PRIORITIES = {
 forgotten; below, what can be looked up again."""
 
 
-class Step(JournalValue, kw_only=True, frozen=True):
+class PlanStep(JournalValue, kw_only=True, frozen=True):
     """A step of the newest plan."""
 
     text: str
     status: str
 
 
-class Action(JournalValue, kw_only=True, frozen=True):
+class SessionAction(JournalValue, kw_only=True, frozen=True):
     """An action of the session: a new one replaces those with the same `key`."""
 
     key: str
@@ -77,20 +77,20 @@ class SessionState(JournalValue, kw_only=True, frozen=True):
     wish: str = ""
     stopped: str = ""
     rules: list[str] = []
-    plan: list[Step] = []
-    git: list[Action] = []
-    answers: list[Action] = []
-    refusals: list[Action] = []
+    plan: list[PlanStep] = []
+    git: list[SessionAction] = []
+    answers: list[SessionAction] = []
+    refusals: list[SessionAction] = []
     looks: list[FileVisit] = []
     turns: int = 0
     up_to: str = ""
 
 
-class Entry(JournalValue, kw_only=True, frozen=True):
+class ResumeEntry(JournalValue, kw_only=True, frozen=True):
     """One thing to remember. `path` is that of a file or page; `resolution` says how an error was resolved;
     `seek` are words that occur in every text that contains it."""
 
-    kind: Kind
+    kind: EntryKind
     text: str
     priority: int
     turn_id: str | None = None

@@ -20,7 +20,7 @@ from ..summary.reading import message_text, visible_turns
 from ..summary.shape import MAX_PATH_BYTES, clean_text, one_line
 from ..summary.troubles import call_name
 from . import git
-from .shape import MAX_ACTIONS, MAX_STEPS, MAX_VISITS, Action, FileVisit, SessionState, Step
+from .shape import MAX_ACTIONS, MAX_STEPS, MAX_VISITS, FileVisit, PlanStep, SessionAction, SessionState
 
 STATE_TOKENS = 1500
 """Tokens of a summary's findings that a snapshot stores: three times what it can show, so that it can choose."""
@@ -86,7 +86,9 @@ class _StateBuilder:
             self._told += spoken
         if turn.siblings and spoken:
             words = f"the user went back and asked anew: {spoken[0]}"
-            _put_newest(self._answers, Action(key=f"anew {turn.id}", text=_short(words), turn_id=turn.id))
+            _put_newest(
+                self._answers, SessionAction(key=f"anew {turn.id}", text=_short(words), turn_id=turn.id)
+            )
         for item in turn.items:
             if item.type == "plan":
                 self._plan = _steps(item.entries or [])
@@ -118,7 +120,8 @@ class _StateBuilder:
         if item.status == "denied":
             why = one_line(_output(item), MAX_ACTION_BYTES)
             _put_newest(
-                self._refusals, Action(key=call, text=_short(f"`{call}`: {why}"), turn_id=turn, parts=[call])
+                self._refusals,
+                SessionAction(key=call, text=_short(f"`{call}`: {why}"), turn_id=turn, parts=[call]),
             )
         if item.status != "completed":
             return
@@ -137,7 +140,7 @@ class _StateBuilder:
         answer = one_line(_output(item), MAX_ACTION_BYTES // 2)
         parts = [question, answer]
         _put_newest(
-            self._answers, Action(key=question, text=f"{question} {answer}", turn_id=turn, parts=parts)
+            self._answers, SessionAction(key=question, text=f"{question} {answer}", turn_id=turn, parts=parts)
         )
 
     def _operations(self, item: Item, turn: str) -> None:
@@ -148,19 +151,20 @@ class _StateBuilder:
                 text = _short(f"{spelled} → {done}" if done else spelled)
                 parts = [one_line(word, MAX_PART_BYTES) for word in words[:MAX_PARTS]]
                 _put_newest(
-                    self._git, Action(key=f"{spelled} {done or ''}", text=text, turn_id=turn, parts=parts)
+                    self._git,
+                    SessionAction(key=f"{spelled} {done or ''}", text=text, turn_id=turn, parts=parts),
                 )
 
 
-def _put_newest(deeds: dict[str, Action], deed: Action) -> None:
+def _put_newest(deeds: dict[str, SessionAction], deed: SessionAction) -> None:
     """Replace the older action of the same key, and move it to the end."""
     deeds.pop(deed.key, None)
     deeds[deed.key] = deed
 
 
-def _steps(entries: Sequence[JsonObject]) -> list[Step]:
+def _steps(entries: Sequence[JsonObject]) -> list[PlanStep]:
     return [
-        Step(text=text, status=str(entry.get("status") or "pending"))
+        PlanStep(text=text, status=str(entry.get("status") or "pending"))
         for entry in entries[:MAX_STEPS]
         if isinstance(content := entry.get("content"), str) and (text := one_line(content, MAX_ACTION_BYTES))
     ]

@@ -15,7 +15,7 @@ import msgspec
 from ...model.content import Turn
 from . import facts, language, reading
 from .fitting import FLOORS, Count, fit_summary
-from .reading import Message, Piece
+from .reading import ChatMessage, Passage
 from .shape import (
     MAX_CONSTRAINTS,
     MAX_DECISIONS,
@@ -108,7 +108,7 @@ def _observe_text(work: ToolHistory, text: str) -> None:
         work.resolve_newest(first)
 
 
-def _goal(spoken: Sequence[Message]) -> tuple[str, Message | None]:
+def _goal(spoken: Sequence[ChatMessage]) -> tuple[str, ChatMessage | None]:
     """Return the first message with a request; the first of all when there is none."""
     first = next((message for message in spoken if not language.idle(message.text)), None)
     first = first or next(iter(spoken), None)
@@ -180,7 +180,7 @@ class _NoteTaker:
         self.tasks = _EntryList(known.tasks, MAX_TASKS, settled=False)
         self.candidates: list[facts.FactCandidate] = []
 
-    def take(self, piece: Piece) -> None:
+    def take(self, piece: Passage) -> None:
         if not self._listed(piece) and not self._spoken(piece) and (found := facts.fact_candidate(piece)):
             self.candidates.append(found)
 
@@ -202,7 +202,7 @@ class _NoteTaker:
         self.constraints.drop_contained(text)
         self.candidates = [one for one in self.candidates if one.fact.text not in text]
 
-    def _listed(self, piece: Piece) -> bool:
+    def _listed(self, piece: Passage) -> bool:
         if piece.listed == "tasks":
             if piece.done:
                 self.tasks.close(language.terms(piece.text))
@@ -214,7 +214,7 @@ class _NoteTaker:
             self.constraints.add(piece.text)
         return piece.listed is not None
 
-    def _spoken(self, piece: Piece) -> bool:
+    def _spoken(self, piece: Passage) -> bool:
         if piece.asks or len(piece.text) > language.MAX_CHARACTERS_READ:
             return False
         kinds = language.phrase_kinds(piece.text)

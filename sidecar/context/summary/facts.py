@@ -13,7 +13,7 @@ import msgspec
 from ...text.folding import fold_text
 from . import language
 from .fitting import Count
-from .reading import Piece
+from .reading import Passage
 from .shape import MAX_FACTS, Fact, Summary, entry_line, one_line, render_summary
 
 USERS_WORTH = 1.6
@@ -40,7 +40,7 @@ class FactCandidate(msgspec.Struct, frozen=True):
     factor: float
 
 
-def fact_candidate(piece: Piece) -> FactCandidate | None:
+def fact_candidate(piece: Passage) -> FactCandidate | None:
     """Return a sentence with a name or number as a candidate, or None."""
     if piece.asks or len(piece.text) > LONG:
         return None

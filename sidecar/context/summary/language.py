@@ -16,7 +16,7 @@ import msgspec
 from ...text.folding import WIDE, fold_text
 from ...text.stems import stem as porter
 from ..phrases.files import read_words
-from ..phrases.patterns import Phrase, PhraseBook, phrase_book
+from ..phrases.patterns import PhraseBook, PhrasePattern, phrase_book
 
 MAX_CHARACTERS_READ = 600
 """Characters of a sentence that are read: a longer text is not a sentence."""
@@ -140,7 +140,7 @@ def _languages() -> tuple[LanguagePhrases, ...]:
 @functools.cache
 def _phrases() -> PhraseBook:
     return phrase_book(
-        Phrase(kind, fold_text(text))
+        PhrasePattern(kind, fold_text(text))
         for lists in _languages()
         for kind in PHRASES
         for text in getattr(lists, kind)
@@ -150,7 +150,7 @@ def _phrases() -> PhraseBook:
 @functools.cache
 def _instead() -> PhraseBook:
     return phrase_book(
-        Phrase("before" if text.startswith("<") else "after", fold_text(text.removeprefix("<")))
+        PhrasePattern("before" if text.startswith("<") else "after", fold_text(text.removeprefix("<")))
         for lists in _languages()
         for text in lists.instead
     )

@@ -40,7 +40,7 @@ _PROGRAM_OUTPUT = re.compile(
 _QUESTION = re.compile(r"[?？]\W{0,3}$|か[。．]?$")
 
 
-class Piece(msgspec.Struct, frozen=True):
+class Passage(msgspec.Struct, frozen=True):
     """A sentence, or an entry of a list: `listed` is the kind of its heading, `done` is set for checklists."""
 
     text: str
@@ -54,7 +54,7 @@ class Piece(msgspec.Struct, frozen=True):
         return _QUESTION.search(self.text[-8:]) is not None
 
 
-class Message(msgspec.Struct, frozen=True):
+class ChatMessage(msgspec.Struct, frozen=True):
     """What a user or the model said in one item; `at_work` when the turn has tool calls."""
 
     turn_id: str
@@ -68,10 +68,10 @@ def visible_turns(turns: Sequence[Turn]) -> list[Turn]:
     return [turn for turn in turns if not turn.hidden]
 
 
-def messages(turns: Sequence[Turn]) -> list[Message]:
+def messages(turns: Sequence[Turn]) -> list[ChatMessage]:
     """Return all messages, in order."""
     return [
-        Message(turn.id, "user" if item.type == "user" else "model", text, at_work)
+        ChatMessage(turn.id, "user" if item.type == "user" else "model", text, at_work)
         for turn in turns
         for at_work in [any(item.type == "tool" for item in turn.items)]
         for item in turn.items
@@ -87,7 +87,7 @@ def message_text(item: Item) -> str:
     return "\n".join(blocks) or item.text or ""
 
 
-def pieces(read: Sequence[Message]) -> Iterator[Piece]:
+def pieces(read: Sequence[ChatMessage]) -> Iterator[Passage]:
     """Return the sentences and list entries of all messages, each read as far as the total allows."""
     newest = read[-MAX_MESSAGES:]
     limit = fair_share([len(message.text) for message in newest], MAX_CHARACTERS, MIN_TEXT, MAX_TEXT)
@@ -107,7 +107,7 @@ def fair_share(sizes: Sequence[int], total: int, least: int, most: int) -> int:
     return least
 
 
-def _pieces(message: Message, limit: int) -> Iterator[Piece]:
+def _pieces(message: ChatMessage, limit: int) -> Iterator[Passage]:
     text = message.text
     if len(text) > limit:
         text = f"{text[: limit // 2]}\n{text[-(limit // 2) :]}"
@@ -136,16 +136,16 @@ def _prose(text: str) -> list[str]:
     return [line for line in outside.splitlines() if not _PROGRAM_OUTPUT.match(line[:300])]
 
 
-def _line_pieces(line: str, message: Message, listed: Listed | None) -> Iterator[Piece]:
+def _line_pieces(line: str, message: ChatMessage, listed: Listed | None) -> Iterator[Passage]:
     turn_id, speaker = message.turn_id, message.speaker
     if box := _CHECKED.match(line):
-        yield Piece(line[box.end() :].strip(), turn_id, speaker, "tasks", box.group(1) not in " -")
+        yield Passage(line[box.end() :].strip(), turn_id, speaker, "tasks", box.group(1) not in " -")
     elif mark := _TICKED.match(line) or _STRUCK.match(line):
         text = mark.group(1) if mark.re is _STRUCK else line[mark.end() :]
-        yield Piece(text.strip(), turn_id, speaker, "tasks", done=True)
+        yield Passage(text.strip(), turn_id, speaker, "tasks", done=True)
     elif listed:
-        yield Piece(line.strip(), turn_id, speaker, listed, done=False if listed == "tasks" else None)
+        yield Passage(line.strip(), turn_id, speaker, listed, done=False if listed == "tasks" else None)
     else:
         for sentence in _ENDS.split(line):
             if sentence.strip():
-                yield Piece(sentence.strip(), turn_id, speaker)
+                yield Passage(sentence.strip(), turn_id, speaker)

@@ -24,8 +24,8 @@ from .agent import Agents
 from .agent_events import store_events
 from .arguments import read_arguments
 from .eras import Caller, complete
-from .messages import CallToolParams, McpResult, TextContent, ToolResult
-from .questions import AgentApp, Form, FormAnswer, Question, new_state, read_answer
+from .messages import CallToolParams, McpResult, McpToolResult, TextContent
+from .questions import AgentApp, ElicitedForm, Form, FormAnswer, new_state, read_answer
 from .tool_table import TOOLS, AgentTool
 from .views import VIEWS, ToolFailed, ViewContext
 
@@ -148,7 +148,7 @@ class ToolCalls:
 
     async def _result(
         self, caller: Caller, tool: AgentTool, params: CallToolParams, app: AgentApp, progress: _Progress
-    ) -> ToolResult:
+    ) -> McpToolResult:
         arguments = read_arguments(params.arguments, tool.schema)
         if arguments is None:
             return _failed("`arguments` must be an object.")
@@ -182,12 +182,12 @@ class _RunningCall:
     """A call in progress: it has a result, or waits for the answer to a question."""
 
     def __init__(self) -> None:
-        self.question: Question | None = None
-        self._result: ToolResult | None = None
+        self.question: ElicitedForm | None = None
+        self._result: McpToolResult | None = None
         self._scope = anyio.CancelScope()
         self._changed = anyio.Event()
 
-    async def run(self, make: Callable[[], Awaitable[ToolResult]]) -> None:
+    async def run(self, make: Callable[[], Awaitable[McpToolResult]]) -> None:
         result = _failed("Cancelled.")
         try:
             with self._scope:
@@ -209,7 +209,7 @@ class _RunningCall:
         """Wait for the result or a question."""
         await self._changed.wait()
 
-    def require_result(self) -> ToolResult:
+    def require_result(self) -> McpToolResult:
         assert self._result is not None
         return self._result
 
@@ -218,7 +218,7 @@ class _RunningCall:
 
     async def ask(self, message: str, schema: Form) -> FormAnswer:
         """Put a question, which ends the current request; wait for the answer that a later one brings."""
-        self.question = question = Question(message, schema)
+        self.question = question = ElicitedForm(message, schema)
         self._changed.set()
         return await question.wait()
 
@@ -249,10 +249,10 @@ class _Progress:
         self._peer.notify("notifications/progress", params)
 
 
-def _texts(text: str, *, failed: bool = False) -> ToolResult:
+def _texts(text: str, *, failed: bool = False) -> McpToolResult:
     content: list[TextContent] = [{"type": "text", "text": text}]
     return {"content": content, "isError": True} if failed else {"content": content}
 
 
-def _failed(message: str) -> ToolResult:
+def _failed(message: str) -> McpToolResult:
     return _texts(message, failed=True)

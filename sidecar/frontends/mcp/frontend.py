@@ -22,7 +22,7 @@ from .tool_table import TOOLS
 
 if TYPE_CHECKING:
     from ..base import StatusData
-    from ..registry import Connection
+    from ..registry import FrontendConnection
     from . import agent, calls, library, questions
 else:
     agent = lazy_module("sidecar.frontends.mcp.agent")
@@ -41,7 +41,7 @@ CANCELLING = Cancelling("notifications/cancelled", "requestId", answers=False)
 class McpFrontend:
     """Implements `Frontend` by the Model Context Protocol."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: FrontendConnection) -> None:
         self._host = connection.host
         self._handshake = Handshake()
         self._app: ClientApp | None = None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sidecar_protocol.errors import CODES, RpcError
 
 from ...chat.actions import index_actions
-from ...chat.journal.identity import Address
+from ...chat.journal.identity import ChatAddress
 from ...chat.sessions.chats import Chats
 from ...model.chats import ChatQuery
 from ...model.content import Turn
@@ -87,7 +87,7 @@ async def list_resources(chats: Chats, project: str | None, cursor: str | None) 
     if project is None or not chats.services.settings(None).values.index.enabled:
         return {"resources": []}
     found = await index_actions.list_sources(
-        chats, Address(project_path=project), "project", None, rest or None, PAGE
+        chats, ChatAddress(project_path=project), "project", None, rest or None, PAGE
     )
     sources: list[ListedResource] = [
         {"uri": OUTPUT + source.id, "name": source.label, "mimeType": "text/plain", "size": source.bytes}
@@ -99,7 +99,7 @@ async def list_resources(chats: Chats, project: str | None, cursor: str | None) 
 
 async def read_resource(chats: Chats, project: str | None, uri: str) -> McpResult:
     if uri.startswith(OUTPUT):
-        whole = await index_actions.get(chats, Address(project_path=project), uri[len(OUTPUT) :], None)
+        whole = await index_actions.get(chats, ChatAddress(project_path=project), uri[len(OUTPUT) :], None)
         return _contents(uri, "text/plain", whole.text)
     if uri.startswith(CHAT):
         return _contents(uri, "text/markdown", await _chat_text(chats, uri[len(CHAT) :]))
@@ -128,7 +128,7 @@ def get_prompt(name: str, arguments: Mapping[str, object]) -> McpResult:
 
 
 async def _chat_text(chats: Chats, session_id: str) -> str:
-    session = await chats.existing_session(Address(session_id=session_id))
+    session = await chats.existing_session(ChatAddress(session_id=session_id))
     _, page = await chats.history(
         session, before=None, after=None, around=None, limit=MAX_TURNS, max_bytes=MAX_TEXT
     )

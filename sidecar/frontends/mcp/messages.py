@@ -64,7 +64,7 @@ class TextContent(TypedDict):
     text: str
 
 
-class ToolResult(TypedDict):
+class McpToolResult(TypedDict):
     content: list[TextContent]
     isError: NotRequired[bool]
 

@@ -27,7 +27,7 @@ from ...chat.services.client_app import (
 from ...model import JsonObject
 from ...model.content import InputAction
 from ...model.failures import Failure
-from ...tools.base import Outcome
+from ...tools.base import ToolOutcome
 from .messages import Schema
 
 INPUT_ACTIONS = get_args(InputAction)
@@ -103,14 +103,14 @@ class AgentApp:
         answer = await self._elicit(message, schema)
         return answer.values if answer.action == "accept" and answer.values else {}
 
-    async def call_tool(self, request: AppToolCall) -> Outcome:
+    async def call_tool(self, request: AppToolCall) -> ToolOutcome:
         raise Failure("internal_error", "An agent offers no tools of its own")
 
     async def read_buffer(self, request: BufferRequest) -> str | None:
         raise Failure("internal_error", "An agent has no editor buffers")
 
 
-class Question:
+class ElicitedForm:
     """A form that waits for its answer."""
 
     def __init__(self, message: str, schema: Form) -> None:

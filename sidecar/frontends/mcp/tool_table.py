@@ -13,9 +13,9 @@ _TEXT: Schema = {"type": "string"}
 _TEXTS: Schema = {"type": "array", "items": _TEXT}
 _INTEGER: Schema = {"type": "integer"}
 
-Effect = Literal["reads", "runs", "adds", "deletes"]
+ToolEffect = Literal["reads", "runs", "adds", "deletes"]
 
-_ANNOTATIONS: dict[Effect, dict[str, bool]] = {
+_ANNOTATIONS: dict[ToolEffect, dict[str, bool]] = {
     "reads": {"readOnlyHint": True},
     "adds": {"destructiveHint": False},
     "runs": {"openWorldHint": True},
@@ -30,7 +30,7 @@ class AgentTool(msgspec.Struct, frozen=True):
     description: str
     properties: Mapping[str, Schema]
     required: tuple[str, ...] = ()
-    effect: Effect = "reads"
+    effect: ToolEffect = "reads"
     own: bool = False
 
     @property

@@ -9,11 +9,11 @@ from typing import cast, get_args
 import msgspec
 
 from ...chat.actions import files, patches, purge_chats
-from ...chat.actions.command_views import Row, markdown_table
+from ...chat.actions.command_views import TableRow, markdown_table
 from ...chat.actions.patches import PatchSelector
 from ...chat.actions.purge_chats import PurgeTarget
 from ...chat.actions.stats_view import statistics_markdown
-from ...chat.journal.identity import Address
+from ...chat.journal.identity import ChatAddress
 from ...chat.sessions.chats import Chats
 from ...chat.sessions.session import Session
 from ...model.chats import Chat, ChatQuery, MessageHit
@@ -58,7 +58,7 @@ class ToolFailed(Exception):
     """The call cannot be answered; the message says what to change."""
 
 
-View = Callable[[ViewContext, ToolInput], Awaitable[str]]
+ToolView = Callable[[ViewContext, ToolInput], Awaitable[str]]
 
 
 async def show_open_files(context: ViewContext, arguments: ToolInput) -> str:
@@ -123,7 +123,9 @@ async def search_chats(context: ViewContext, arguments: ToolInput) -> str:
 
 async def show_statistics(context: ViewContext, arguments: ToolInput) -> str:
     scope = _choice(arguments, "scope", ("chat", "project", "all"), "project")
-    address = Address(project_path=context.project) if scope == "project" else _address(context.session.chat)
+    address = (
+        ChatAddress(project_path=context.project) if scope == "project" else _address(context.session.chat)
+    )
     found = await context.chats.statistics(scope, address)
     return statistics_markdown(statistics_report(scope, found))
 
@@ -138,8 +140,8 @@ async def examine(context: ViewContext, arguments: ToolInput) -> str:
 
 async def purge(context: ViewContext, arguments: ToolInput) -> str:
     """Count what would be deleted; delete it after a confirmation by the user or the argument."""
-    scope = _choice(arguments, "scope", get_args(purge_chats.Scope), None)
-    target = await _purge_target(context, cast("purge_chats.Scope", scope))
+    scope = _choice(arguments, "scope", get_args(purge_chats.PurgeScope), None)
+    target = await _purge_target(context, cast("purge_chats.PurgeScope", scope))
     counts = _counts(await purge_chats.count_purge(context.chats, target))
     confirmed = arguments.get("confirm") is True
     if context.app.can("input"):
@@ -157,7 +159,7 @@ async def purge(context: ViewContext, arguments: ToolInput) -> str:
     return f"Deleted {_counts(done.removed)}.{left}"
 
 
-VIEWS: Mapping[str, View] = {
+VIEWS: Mapping[str, ToolView] = {
     "open_files": show_open_files,
     "patches": show_patches,
     "search_chats": search_chats,
@@ -167,11 +169,11 @@ VIEWS: Mapping[str, View] = {
 }
 
 
-async def _purge_target(context: ViewContext, scope: purge_chats.Scope) -> PurgeTarget:
+async def _purge_target(context: ViewContext, scope: purge_chats.PurgeScope) -> PurgeTarget:
     if scope == "chat":
         return purge_chats.chat_target(context.session)
     project = context.project if scope == "project" else None
-    return await purge_chats.purge_target(context.chats, scope, Address(project_path=project))
+    return await purge_chats.purge_target(context.chats, scope, ChatAddress(project_path=project))
 
 
 async def _project_chats(context: ViewContext) -> list[Chat]:
@@ -185,11 +187,11 @@ async def _session_of(chats: Chats, chat: Chat) -> Session:
     return session
 
 
-def _address(chat: Chat) -> Address:
-    return Address(session_id=chat.key.session_id)
+def _address(chat: Chat) -> ChatAddress:
+    return ChatAddress(session_id=chat.key.session_id)
 
 
-def _patch_row(chat: Chat, patch: Patch) -> Row:
+def _patch_row(chat: Chat, patch: Patch) -> TableRow:
     return {
         "id": patch.id,
         "file": patch.file_path,

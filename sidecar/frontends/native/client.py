@@ -20,10 +20,10 @@ from ...chat.services.client_app import (
     PermissionRequest,
 )
 from ...model import JsonObject
-from ...model.content import Decision, GivenBlock
+from ...model.content import GivenBlock, UserDecision
 from ...model.failures import Failure, invalid_param
 from ...system.lazy import lazy_module
-from ...tools.base import Kind, Outcome
+from ...tools.base import ToolKind, ToolOutcome
 
 if TYPE_CHECKING:
     from ...tools import builtin
@@ -35,17 +35,17 @@ else:
 MAX_TOOLS = 128
 """More than a model can choose from; providers accept little more."""
 
-TOOL_KINDS: tuple[str, ...] = get_args(Kind)
+TOOL_KINDS: tuple[str, ...] = get_args(ToolKind)
 
-DECISIONS: tuple[Decision, ...] = get_args(Decision)
+DECISIONS: tuple[UserDecision, ...] = get_args(UserDecision)
 
-Request = Callable[[str, Any], Awaitable[Any]]
+SendRequest = Callable[[str, Any], Awaitable[Any]]
 
 
 class NativeClientApp:
     """Implements `ClientApp` for `chat`. `request` sends a request over the wire and waits for its answer."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: SendRequest) -> None:
         self._request = request
         self._capabilities = m.ClientCapabilities()
         self._tools: list[OfferedTool] = []
@@ -72,7 +72,7 @@ class NativeClientApp:
     async def ask_input(self, request: InputRequest) -> InputAnswer:
         return _input_answer(await self._ask("input/request", request))
 
-    async def call_tool(self, request: AppToolCall) -> Outcome:
+    async def call_tool(self, request: AppToolCall) -> ToolOutcome:
         return _app_outcome(await self._ask("tool/call", request))
 
     async def read_buffer(self, request: BufferRequest) -> str | None:
@@ -111,13 +111,13 @@ def _input_answer(answer: JsonObject) -> InputAnswer:
     return InputAnswer(action, values if isinstance(values, dict) else None)
 
 
-def _app_outcome(answer: JsonObject) -> Outcome:
+def _app_outcome(answer: JsonObject) -> ToolOutcome:
     given = answer.get("content")
     blocks = [block for block in (given if isinstance(given, list) else []) if isinstance(block, dict)]
     texts = [block.get("text") or f"[{block.get('type', 'content')}]" for block in blocks]
     media = tuple(_medium(block) for block in blocks if block.get("type") in ("image", "audio"))
     failed = answer.get("isError") is True
-    return Outcome("\n".join(map(str, texts)) or "(no output)", failed=failed, media=media)
+    return ToolOutcome("\n".join(map(str, texts)) or "(no output)", failed=failed, media=media)
 
 
 def _medium(block: JsonObject) -> GivenBlock:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sidecar_protocol import export
 
     from ..base import InitializeResult, PingResult, StatusData
-    from ..registry import Connection
+    from ..registry import FrontendConnection
     from . import branches, context, data, files, hooks, index, permissions, snapshots, tools
 else:
     branches = lazy_module("sidecar.frontends.native.branches")
@@ -77,7 +77,7 @@ _DATA_METHODS = ["data/purge", "projects/rebind", "stats/read"]
 class NativeFrontend:
     """Implements `Frontend` by the wire contract."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: FrontendConnection) -> None:
         self._host = connection.host
         self._early = connection.early
         self._send = connection.wire.send
@@ -113,7 +113,7 @@ class NativeFrontend:
     def abandon(self) -> None:
         self._peer.abandon()
 
-    def _dispatcher(self, connection: Connection) -> Dispatcher[Method]:
+    def _dispatcher(self, connection: FrontendConnection) -> Dispatcher[Method]:
         host, attachments, app = self._host, self._attachments, self._app
         ready = host.opened_chats
         return Dispatcher(

@@ -11,7 +11,7 @@ from sidecar_protocol.messages.base import Key
 from sidecar_protocol.peer import Call
 
 from ...chat.actions import permission_rules
-from ...chat.journal.identity import Address
+from ...chat.journal.identity import ChatAddress
 from ...chat.services.client_app import InputAnswer, PermissionAnswer
 from ...chat.sessions.chats import Chats
 from ...model.failures import invalid_param
@@ -62,7 +62,7 @@ class PermissionHandlers:
     async def _named_chat(self, params: Key) -> int | None:
         """The chat that the key names; None without a key, as the id of a request is enough."""
         address = address_of(params)
-        if address == Address():
+        if address == ChatAddress():
             return None
         return (await (await self._chats()).existing_session(address)).chat.id
 
@@ -87,12 +87,12 @@ class PermissionHandlers:
             await permission_rules.remove_rule(place, params.id)
         return await _rules(place, None, params.id)
 
-    async def _place(self, params: Any) -> permission_rules.RuleScope:
+    async def _place(self, params: Any) -> permission_rules.RuleTarget:
         return await permission_rules.rule_scope(await self._chats(), address_of(params))
 
 
 async def _rules(
-    place: permission_rules.RuleScope, scope: str | None, id: str | None = None
+    place: permission_rules.RuleTarget, scope: str | None, id: str | None = None
 ) -> m.PermissionRulesResult:
     items = [
         m.PermissionRule(

@@ -10,7 +10,7 @@ from sidecar_protocol import messages as m
 from sidecar_protocol.errors import CODES
 from sidecar_protocol.messages.base import Key
 
-from ...chat.journal.identity import Address
+from ...chat.journal.identity import ChatAddress
 from ...chat.sessions.session import Session
 from ...model import JsonObject
 from ...model.chats import Chat, ChatKey, Prompt
@@ -21,8 +21,8 @@ from ...model.refusals import is_refused
 T = TypeVar("T")
 
 
-def address_of(params: Key) -> Address:
-    return Address(params.chat_id, params.project_path, params.namespace, params.session_id)
+def address_of(params: Key) -> ChatAddress:
+    return ChatAddress(params.chat_id, params.project_path, params.namespace, params.session_id)
 
 
 class ChatRefMembers(TypedDict):

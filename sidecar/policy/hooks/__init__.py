@@ -5,14 +5,14 @@ Pure: parsing a file (`parsing`), which calls a matcher selects (`matching`), ho
 """
 
 from .answers import HookDecision, HookOutput, combine_outputs, parse_output
-from .hook import EVENTS, Event, Hook
+from .hook import EVENTS, Hook, HookEventName
 from .parsing import parse_hooks
 
 __all__ = [
     "EVENTS",
-    "Event",
     "Hook",
     "HookDecision",
+    "HookEventName",
     "HookOutput",
     "combine_outputs",
     "parse_hooks",

@@ -16,7 +16,7 @@ import msgspec
 from ...model import JsonObject
 from ...text.surrogates import well_formed
 
-Effect = Literal["none", "allow", "ask", "deny"]
+HookEffect = Literal["none", "allow", "ask", "deny"]
 
 MAX_REASON = 2_000
 """Characters of a reason: it is shown in a dialog and sent to the model."""
@@ -39,7 +39,7 @@ class HookOutput(msgspec.Struct, frozen=True, omit_defaults=True):
     `context` is for the model, `message` for the user. `stop` ends the turn.
     """
 
-    effect: Effect = "none"
+    effect: HookEffect = "none"
     reason: str = ""
     context: str = ""
     updated: JsonObject | None = None
@@ -52,7 +52,7 @@ class HookOutput(msgspec.Struct, frozen=True, omit_defaults=True):
 class HookDecision(msgspec.Struct, frozen=True):
     """The combined result of all hooks of one event; `hook` is the command that decided."""
 
-    effect: Effect = "none"
+    effect: HookEffect = "none"
     reason: str = ""
     hook: str = ""
     context: tuple[tuple[str, str], ...] = ()
@@ -112,8 +112,8 @@ def combine_outputs(answers: Sequence[tuple[str, HookOutput]], event: str) -> Ho
     )
 
 
-def _strictest(answers: Sequence[tuple[str, HookOutput]], event: str) -> tuple[Effect, str, str]:
-    found: dict[Effect, tuple[str, str]] = {}
+def _strictest(answers: Sequence[tuple[str, HookOutput]], event: str) -> tuple[HookEffect, str, str]:
+    found: dict[HookEffect, tuple[str, str]] = {}
     for name, answer in answers:
         effect, reason = answer.effect, answer.reason
         if answer.broken and event == "PreToolUse":
@@ -167,11 +167,16 @@ def _parse_json(event: str, text: str) -> HookOutput:
     )
 
 
-_OLD_DECISIONS: Mapping[str, Effect] = {"approve": "allow", "allow": "allow", "block": "deny", "deny": "deny"}
-_NEW_DECISIONS: Mapping[str, Effect] = {"allow": "allow", "deny": "deny", "ask": "ask"}
+_OLD_DECISIONS: Mapping[str, HookEffect] = {
+    "approve": "allow",
+    "allow": "allow",
+    "block": "deny",
+    "deny": "deny",
+}
+_NEW_DECISIONS: Mapping[str, HookEffect] = {"allow": "allow", "deny": "deny", "ask": "ask"}
 
 
-def _effect(given: JsonObject, specific: JsonObject) -> tuple[Effect, str, str | None]:
+def _effect(given: JsonObject, specific: JsonObject) -> tuple[HookEffect, str, str | None]:
     """Return the decision, its reason, or the error in it. The newer format takes precedence over the older one."""
     wanted = specific.get("permissionDecision")
     if wanted is not None:

@@ -7,10 +7,10 @@ from typing import Literal, get_args
 
 import msgspec
 
-Event = Literal[
+HookEventName = Literal[
     "PreToolUse", "PostToolUse", "UserPromptSubmit", "PreCompact", "SessionStart", "SessionEnd", "Stop"
 ]
-EVENTS: tuple[str, ...] = get_args(Event)
+EVENTS: tuple[str, ...] = get_args(HookEventName)
 
 TOOL_EVENTS = ("PreToolUse", "PostToolUse")
 

@@ -38,14 +38,14 @@ UNSUPPORTED_EVENTS = word_set(
 _PLACEHOLDERS = ("CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT")
 """A command that uses these was written for Claude Code, whichever file it is in."""
 
-Scope = Literal["user", "project"]
+HookScope = Literal["user", "project"]
 
 
 class MalformedHook(Exception):
     """An entry, or the file, is malformed; the message says what is expected."""
 
 
-def parse_hooks(text: str, file: str, scope: Scope, *, claude: bool, trusted: bool = True) -> list[Hook]:
+def parse_hooks(text: str, file: str, scope: HookScope, *, claude: bool, trusted: bool = True) -> list[Hook]:
     """Return the hooks of a file in order; broken ones carry the error. `claude` marks a settings file of Claude
     Code.
     """

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from hashlib import sha256
 
 from ...text.surrogates import is_well_formed
-from ...workspace.paths import Entry
+from ...workspace.paths import FolderEntry
 from .imports import ExpandedText, expand_imports
 from .parsing import CURSOR_ENDINGS, OWN_ENDINGS, Format, parse_rule, stem
-from .rule import Instruction, MalformedRule, Scope
+from .rule import Instruction, InstructionScope, MalformedRule
 
 MAX_FILE_BYTES = 64 * 1024
 """Bytes of one file, and of all its imports: some 16,000 tokens, more than fits in a prompt."""
@@ -34,7 +34,7 @@ LoadImport = Callable[[str], str | None]
 
 
 class RuleCache:
-    def __init__(self, scope: Scope, read: ReadBytes) -> None:
+    def __init__(self, scope: InstructionScope, read: ReadBytes) -> None:
         self.rules: list[Instruction] = []
         self._scope = scope
         self._read = read
@@ -52,7 +52,7 @@ class RuleCache:
         return True
 
     def add_all(
-        self, levels: Iterable[tuple[str, list[Entry]]], format: Format, folder: str = "", deep: int = 0
+        self, levels: Iterable[tuple[str, list[FolderEntry]]], format: Format, folder: str = "", deep: int = 0
     ) -> None:
         """Add the files of a walk through a folder of rules, which is `deep` levels deep itself. The walk does not
         enter folders that are removed from its lists.

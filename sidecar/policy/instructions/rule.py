@@ -9,7 +9,7 @@ import msgspec
 from ...model import JsonObject
 
 Applies = Literal["always", "glob", "word"]
-Scope = Literal["user", "project"]
+InstructionScope = Literal["user", "project"]
 
 
 class MalformedRule(Exception):
@@ -23,7 +23,7 @@ class Instruction(msgspec.Struct, frozen=True):
     """As it is shown: relative to the project, or absolute for a rule of the user."""
 
     name: str
-    scope: Scope
+    scope: InstructionScope
     applies: Applies = "always"
     globs: tuple[str, ...] = ()
     words: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from ...model.failures import Refused
 from ...system.safe_open import FileRefused, read_regular
-from ...workspace.paths import Entry, Kind, Workspace
+from ...workspace.paths import FolderEntry, PathKind, Workspace
 from ..protected import secret_reason
 from .cache import MAX_FILE_BYTES, LoadImport, RuleCache
 from .parsing import Format, rule_file_text
@@ -181,7 +181,7 @@ def _user_bytes(path: str) -> bytes:
         raise MalformedRule(str(refused)) from refused
 
 
-def _walk(top: str) -> Iterator[tuple[str, list[Entry]]]:
+def _walk(top: str) -> Iterator[tuple[str, list[FolderEntry]]]:
     """Walk the user's own folder as the workspace walks a project; yield nothing when it does not exist."""
     waiting = [top]
     while waiting:
@@ -191,7 +191,7 @@ def _walk(top: str) -> Iterator[tuple[str, list[Entry]]]:
         waiting.extend(f"{here}/{entry.name}" for entry in reversed(entries) if entry.kind == "folder")
 
 
-def _list_folder(folder: str) -> list[Entry]:
+def _list_folder(folder: str) -> list[FolderEntry]:
     try:
         with os.scandir(folder) as found:
             return sorted((_entry(item) for item in found), key=lambda entry: entry.name)
@@ -199,10 +199,10 @@ def _list_folder(folder: str) -> list[Entry]:
         return []
 
 
-def _entry(item: os.DirEntry[str]) -> Entry:
+def _entry(item: os.DirEntry[str]) -> FolderEntry:
     is_folder = item.is_dir(follow_symlinks=False)
-    kind: Kind = "link" if item.is_symlink() else "folder" if is_folder else "file"
-    return Entry(item.name, kind, 0)
+    kind: PathKind = "link" if item.is_symlink() else "folder" if is_folder else "file"
+    return FolderEntry(item.name, kind, 0)
 
 
 def _refusal_message(refused: Refused) -> str:

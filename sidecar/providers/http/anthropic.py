@@ -7,7 +7,7 @@ from typing import Any, Literal, NotRequired, Required, TypedDict
 import msgspec
 
 from ...model import JsonObject
-from ..base import Chunk, ModelEntry, ModelRequest, StopReason, TokenUsage, ToolSpec, Verbatim
+from ..base import ModelEntry, ModelRequest, ReplyPart, StopReason, TokenUsage, ToolSpec, Verbatim
 from ..endpoint import Endpoint
 from ..wording import (
     Arguments,
@@ -24,7 +24,7 @@ from ..wording import (
 from .dialect import (
     MalformedReply,
     ModelInfo,
-    Reply,
+    ReplyReader,
     RequestBody,
     StreamError,
     effort_of,
@@ -329,7 +329,7 @@ class PartialBlock(msgspec.Struct):
     signature: str = ""
 
 
-class MessagesReply(Reply):
+class MessagesReply(ReplyReader):
     """Ends with `message_stop`, or with its stop reason when the stream ends there."""
 
     def __init__(self, ids: CallIds, provider: str, model: str) -> None:
@@ -341,7 +341,7 @@ class MessagesReply(Reply):
         self._signed = False
         self._finished = False
 
-    def take(self, event: SseEvent) -> list[Chunk]:
+    def take(self, event: SseEvent) -> list[ReplyPart]:
         update = _DECODER.decode(event.data)
         match update.type:
             case "content_block_delta" if update.delta:
@@ -365,7 +365,7 @@ class MessagesReply(Reply):
                 )
         return []
 
-    def close(self) -> list[Chunk]:
+    def close(self) -> list[ReplyPart]:
         self.ended = self.ended or self._finished
         return []
 
@@ -378,7 +378,7 @@ class MessagesReply(Reply):
             raise MalformedReply(f"an event for block {index}, which has not started")
         return self._blocks[index]
 
-    def _delta(self, block: PartialBlock, delta: Delta) -> list[Chunk]:
+    def _delta(self, block: PartialBlock, delta: Delta) -> list[ReplyPart]:
         match delta.type:
             case "text_delta":
                 block.texts.append(delta.text or "")
@@ -392,7 +392,7 @@ class MessagesReply(Reply):
                 block.arguments.add(delta.partial_json)
         return []
 
-    def _stop(self, block: PartialBlock, index: int) -> list[Chunk]:
+    def _stop(self, block: PartialBlock, index: int) -> list[ReplyPart]:
         del self._blocks[index]
         start, text = block.start, "".join(block.texts)
         match start.type:

@@ -8,10 +8,10 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from ..base import (
-    Chunk,
     Completion,
     ModelEntry,
     ModelRequest,
+    ReplyPart,
     StopReason,
     TextDelta,
     ThoughtDelta,
@@ -48,7 +48,7 @@ class MalformedReply(Exception):
     """The reply breaks the rules of the API."""
 
 
-class Reply:
+class ReplyReader:
     """A reply whose events are still coming in. `ended` is set by its last event; a truncated reply never has it."""
 
     def __init__(self) -> None:
@@ -58,11 +58,11 @@ class Reply:
         self.calls = 0
         self._said = False
 
-    def take(self, event: SseEvent) -> list[Chunk]:
+    def take(self, event: SseEvent) -> list[ReplyPart]:
         """Return the chunks of one event."""
         raise NotImplementedError
 
-    def close(self) -> list[Chunk]:
+    def close(self) -> list[ReplyPart]:
         """Return what was buffered at the end of the stream. Sets `ended` when the reply is complete."""
         return []
 
@@ -70,7 +70,7 @@ class Reply:
         """Return the whole reply in the format of the API, when it must be sent back like that."""
         return None
 
-    def note(self, chunks: list[Chunk]) -> list[Chunk]:
+    def note(self, chunks: list[ReplyPart]) -> list[ReplyPart]:
         """Remember what was emitted, which decides what an ending means."""
         for chunk in chunks:
             self.calls += isinstance(chunk, ToolCall)
@@ -106,7 +106,7 @@ class Dialect(Protocol):
     def path(self, model: str) -> str: ...
     def headers(self, endpoint: Endpoint) -> dict[str, str]: ...
     def body(self, request: ModelRequest, known: ModelEntry, endpoint: Endpoint) -> RequestBody: ...
-    def reply(self, request: ModelRequest, endpoint: Endpoint) -> Reply: ...
+    def reply(self, request: ModelRequest, endpoint: Endpoint) -> ReplyReader: ...
 
     @property
     def models_path(self) -> str: ...
@@ -128,11 +128,11 @@ class ModelInfo(msgspec.Struct, frozen=True):
     thinks: bool | None = None
 
 
-def spoken(text: str | None) -> list[Chunk]:
+def spoken(text: str | None) -> list[ReplyPart]:
     return [TextDelta(text)] if text else []
 
 
-def thought(text: str | None) -> list[Chunk]:
+def thought(text: str | None) -> list[ReplyPart]:
     return [ThoughtDelta(text)] if text else []
 
 

@@ -10,13 +10,13 @@ from urllib.parse import quote
 import msgspec
 
 from ...model import JsonObject
-from ..base import Chunk, ModelEntry, ModelRequest, StopReason, TokenUsage, ToolSpec, Verbatim
+from ..base import ModelEntry, ModelRequest, ReplyPart, StopReason, TokenUsage, ToolSpec, Verbatim
 from ..endpoint import Endpoint
 from ..wording import CallIds, Media, ModelPart, ResultPieces, Text, call, own_spelling
 from .dialect import (
     MalformedReply,
     ModelInfo,
-    Reply,
+    ReplyReader,
     RequestBody,
     StreamError,
     nearest_effort,
@@ -262,7 +262,7 @@ class Piece(msgspec.Struct, rename="camel"):
 _DECODER = msgspec.json.Decoder(Piece)
 
 
-class GeminiReply(Reply):
+class GeminiReply(ReplyReader):
     """Has no last event: it ends with the stream, after a finish reason. Some servers send one with each piece."""
 
     def __init__(self, ids: CallIds, provider: str, model: str) -> None:
@@ -272,7 +272,7 @@ class GeminiReply(Reply):
         self._parts: list[Part] = []
         self._finished = False
 
-    def take(self, event: SseEvent) -> list[Chunk]:
+    def take(self, event: SseEvent) -> list[ReplyPart]:
         piece = _DECODER.decode(event.data)
         if error := piece.error:
             raise StreamError(ProviderError(error.code, error.status, error.message))
@@ -280,7 +280,7 @@ class GeminiReply(Reply):
             raise StreamError(ProviderError(400, "content_filter", f"The prompt was blocked: {blocked}"))
         if piece.usage_metadata:
             self.usage = _usage(piece.usage_metadata)
-        chunks: list[Chunk] = []
+        chunks: list[ReplyPart] = []
         # One answer was asked for; texts of two would be mixed.
         for candidate in (piece.candidates or [])[:1]:
             for part in (candidate.content and candidate.content.parts) or ():
@@ -294,12 +294,12 @@ class GeminiReply(Reply):
             return None
         return Verbatim(*self._source, [msgspec.to_builtins(part) for part in _join_parts(self._parts)])
 
-    def close(self) -> list[Chunk]:
+    def close(self) -> list[ReplyPart]:
         # The end of the stream alone may be a cut.
         self.ended = self._finished
         return []
 
-    def _part(self, part: Part) -> list[Chunk]:
+    def _part(self, part: Part) -> list[ReplyPart]:
         if part.thought:
             return thought(part.text)  # thoughts are not sent back
         self._parts.append(part)

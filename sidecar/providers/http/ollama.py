@@ -7,7 +7,7 @@ from typing import Any, Required, TypedDict
 import msgspec
 
 from ...model import JsonObject
-from ..base import Chunk, ModelEntry, ModelRequest, TokenUsage
+from ..base import ModelEntry, ModelRequest, ReplyPart, TokenUsage
 from ..endpoint import Endpoint
 from ..wording import (
     CallIds,
@@ -22,7 +22,7 @@ from ..wording import (
 )
 from .dialect import (
     ModelInfo,
-    Reply,
+    ReplyReader,
     RequestBody,
     StreamError,
     bearer_headers,
@@ -176,18 +176,18 @@ class ReplyLine(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(ReplyLine)
 
 
-class OllamaReply(Reply):
+class OllamaReply(ReplyReader):
     """Ends with the line that says `done`."""
 
     def __init__(self, ids: CallIds) -> None:
         super().__init__()
         self._ids = ids
 
-    def take(self, event: SseEvent) -> list[Chunk]:
+    def take(self, event: SseEvent) -> list[ReplyPart]:
         line = _DECODER.decode(event.data)
         if line.error is not None:
             raise StreamError(ProviderError(_status(line.error), "", line.error))
-        chunks: list[Chunk] = []
+        chunks: list[ReplyPart] = []
         if message := line.message:
             chunks = thought(message.thinking) + spoken(message.content)
             chunks += [self._call(made) for made in message.tool_calls or ()]
@@ -197,7 +197,7 @@ class OllamaReply(Reply):
             self.usage = TokenUsage(line.prompt_eval_count, line.eval_count, None)
         return self.note(chunks)
 
-    def _call(self, made: Call) -> Chunk:
+    def _call(self, made: Call) -> ReplyPart:
         arguments = made.function.arguments
         spelled = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments or {}).decode()
         return call(self._ids.take(made.id), made.function.name, spelled)

@@ -7,7 +7,7 @@ from typing import Any, Required, TypedDict
 import msgspec
 
 from ...model import JsonObject
-from ..base import Chunk, ModelEntry, ModelRequest, StopReason, TokenUsage
+from ..base import ModelEntry, ModelRequest, ReplyPart, StopReason, TokenUsage
 from ..endpoint import Endpoint
 from ..wording import (
     MAX_CALLS,
@@ -27,7 +27,7 @@ from ..wording import (
 )
 from .dialect import (
     ModelInfo,
-    Reply,
+    ReplyReader,
     RequestBody,
     StreamError,
     bearer_headers,
@@ -207,7 +207,7 @@ class PartialCall(msgspec.Struct):
     arguments: Arguments = msgspec.field(default_factory=Arguments)
 
 
-class ChatReply(Reply):
+class ChatReply(ReplyReader):
     """Ends with `[DONE]`; servers that omit it end with their finish reason."""
 
     def __init__(self, ids: CallIds) -> None:
@@ -218,7 +218,7 @@ class ChatReply(Reply):
         self._refused = False
         self._finished = False
 
-    def take(self, event: SseEvent) -> list[Chunk]:
+    def take(self, event: SseEvent) -> list[ReplyPart]:
         if event.data == b"[DONE]":
             self.ended = True
             return self.note(self._calls())
@@ -230,13 +230,13 @@ class ChatReply(Reply):
             self.usage = _usage(piece.usage)
         return self.note([chunk for choice in piece.choices or () for chunk in self._choice(choice)])
 
-    def close(self) -> list[Chunk]:
+    def close(self) -> list[ReplyPart]:
         if self._finished and not self.ended:
             self.ended = True
             return self.note(self._calls())
         return []
 
-    def _choice(self, choice: Choice) -> list[Chunk]:
+    def _choice(self, choice: Choice) -> list[ReplyPart]:
         if choice.finish_reason:
             # Not the end: usage may follow, and calls are complete only with the last piece.
             self._finished = True
@@ -273,7 +273,7 @@ class ChatReply(Reply):
             msgspec.json.encode(arguments).decode() if isinstance(arguments, dict) else arguments
         )
 
-    def _calls(self) -> list[Chunk]:
+    def _calls(self) -> list[ReplyPart]:
         grown, self._growing = self._growing, {}
         return [
             call(self._ids.take(each.id), each.name, str(each.arguments)) for _, each in sorted(grown.items())

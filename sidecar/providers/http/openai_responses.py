@@ -7,12 +7,12 @@ from typing import Any, Literal, Required, TypedDict
 import msgspec
 
 from ...model import JsonObject
-from ..base import Chunk, ModelEntry, ModelRequest, TokenUsage, ToolSpec, Verbatim
+from ..base import ModelEntry, ModelRequest, ReplyPart, TokenUsage, ToolSpec, Verbatim
 from ..endpoint import Endpoint
 from ..wording import CallIds, Media, ModelPart, ResultPieces, Text, call, own_spelling
 from .dialect import (
     ModelInfo,
-    Reply,
+    ReplyReader,
     RequestBody,
     StreamError,
     bearer_headers,
@@ -196,7 +196,7 @@ class Event(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(Event)
 
 
-class ResponsesReply(Reply):
+class ResponsesReply(ReplyReader):
     """Ends with `response.completed`, `response.incomplete` or an error."""
 
     def __init__(self, ids: CallIds, provider: str, model: str) -> None:
@@ -205,7 +205,7 @@ class ResponsesReply(Reply):
         self._source = (provider, model)
         self._items: list[JsonObject] = []
 
-    def take(self, event: SseEvent) -> list[Chunk]:
+    def take(self, event: SseEvent) -> list[ReplyPart]:
         # Some compatible servers add it from the older API.
         if event.data == b"[DONE]":
             return []
@@ -233,7 +233,7 @@ class ResponsesReply(Reply):
         signed = any(item.get("encrypted_content") for item in self._items)
         return Verbatim(*self._source, self._items) if signed and self.calls else None
 
-    def _item(self, item: JsonObject) -> list[Chunk]:
+    def _item(self, item: JsonObject) -> list[ReplyPart]:
         self._items.append(item)
         if item.get("type") != "function_call":
             return []

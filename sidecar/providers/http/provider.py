@@ -13,14 +13,14 @@ from ...media import AUDIO_TYPES, IMAGE_TYPES
 from ...model.events import encode
 from ...model.failures import ProviderFailed
 from ...system import redact
-from ..base import Chunk, Completion, Emit, ModelEntry, ModelRequest
+from ..base import Completion, Emit, ModelEntry, ModelRequest, ReplyPart
 from ..catalogue import CatalogueEntry, catalogue
 from ..endpoint import Endpoint, ModelFacts
 from ..endpoints import KEYLESS, Endpoints
 from ..wording import ReplyTooLarge
 from . import errors
 from .connection import ConnectionSilent
-from .dialect import Dialect, MalformedReply, ModelInfo, Reply, StreamError
+from .dialect import Dialect, MalformedReply, ModelInfo, ReplyReader, StreamError
 from .sse import LineReader, SseEvent, SseReader, TooLong
 from .surrogates import SurrogateJoiner
 from .transport import Transport
@@ -177,7 +177,7 @@ class HttpProvider:
         assert connection is not None
         return connection
 
-    def _check(self, reply: Reply, reading: _StreamReader, connection: Endpoint, model: str) -> None:
+    def _check(self, reply: ReplyReader, reading: _StreamReader, connection: Endpoint, model: str) -> None:
         """Raise for an invalid reply, by what was received instead."""
         if not reply.ended:
             if unexpected_body := reading.unexpected_body():
@@ -192,7 +192,7 @@ class HttpProvider:
 class _StreamReader:
     """Converts the bytes of a reply to chunks."""
 
-    def __init__(self, lines: bool, reply: Reply, emit: Emit, timeout: float) -> None:
+    def __init__(self, lines: bool, reply: ReplyReader, emit: Emit, timeout: float) -> None:
         self._lines = LineReader() if lines else None
         self._events = SseReader()
         self._reply = reply
@@ -252,7 +252,7 @@ class _StreamReader:
             if self._reply.ended:
                 return
 
-    def _chunks(self, event: SseEvent) -> list[Chunk]:
+    def _chunks(self, event: SseEvent) -> list[ReplyPart]:
         if not self._mender.is_holding:
             try:
                 return self._reply.take(event)

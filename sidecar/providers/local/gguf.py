@@ -52,7 +52,7 @@ _U32, _U64 = _SCALARS[4], _SCALARS[10]
 
 
 HeaderValue = str | int | float | bool | None
-Header = dict[str, HeaderValue]
+GgufHeader = dict[str, HeaderValue]
 """The key-value pairs of a file."""
 
 
@@ -60,7 +60,7 @@ class DamagedFile(Exception):
     """The file is not a GGUF, is incomplete, or has implausible values."""
 
 
-def read_header(file: BinaryIO) -> Header:
+def read_header(file: BinaryIO) -> GgufHeader:
     """Return GGUF's key-value pairs; of a list of numbers only the first, of a list of texts nothing.
 
     Everything useful precedes the vocabulary, except the chat template. So reading ends there, and the template is
@@ -76,13 +76,13 @@ class _Header:
         self._end = min(os.fstat(file.fileno()).st_size, MAX_HEADER_BYTES)
         self._members = 0
 
-    def read(self) -> Header:
+    def read(self) -> GgufHeader:
         if self._take(4) != b"GGUF":
             raise DamagedFile("it does not begin with GGUF")
         version, _tensors, entries = self._scalar(_U32), self._scalar(_U64), self._scalar(_U64)
         if version not in (2, 3) or entries > MAX_ENTRIES:
             raise DamagedFile(f"version {version} with {entries} entries")
-        found: Header = {}
+        found: GgufHeader = {}
         for _ in range(entries):
             key, kind = self._key(), self._scalar(_U32)
             if kind != _ARRAY:
@@ -171,5 +171,5 @@ class _Header:
         return DamagedFile("it ends in the middle of its header")
 
 
-def _has_shape(found: Header) -> bool:
+def _has_shape(found: GgufHeader) -> bool:
     return f"{found.get('general.architecture')}.context_length" in found

@@ -39,7 +39,7 @@ class IndexSources(NamedTuple):
     proxy: str | None = None
 
 
-class Unreachable(Exception):
+class IndexUnreachable(Exception):
     """An index or a file on it could not be fetched; `refused` when the server responded with an error."""
 
     def __init__(self, message: str, refused: bool = False) -> None:
@@ -86,11 +86,11 @@ class IndexClient:
             return self._opener.open(request, timeout=TIMEOUT_S)
         except urllib.error.HTTPError as error:
             error.close()
-            raise Unreachable(f"{bare}: HTTP {error.code} {error.reason}", refused=True) from error
+            raise IndexUnreachable(f"{bare}: HTTP {error.code} {error.reason}", refused=True) from error
         except urllib.error.URLError as error:
-            raise Unreachable(f"{bare}: {error.reason}") from error
+            raise IndexUnreachable(f"{bare}: {error.reason}") from error
         except (OSError, HTTPException, ValueError) as error:
-            raise Unreachable(f"{bare}: {error or type(error).__name__}") from error
+            raise IndexUnreachable(f"{bare}: {error or type(error).__name__}") from error
 
     def find(self, index: str, project: str, filename: str) -> str:
         """Return the URL of a file on the page of a project."""
@@ -99,14 +99,14 @@ class IndexClient:
             try:
                 text = response.read(MAX_PAGE_BYTES).decode("utf-8", "replace")
             except (OSError, HTTPException) as error:
-                raise Unreachable(f"{without_credentials(page)}: {error}") from error
+                raise IndexUnreachable(f"{without_credentials(page)}: {error}") from error
             base = response.geturl()
         links = _Links(base)
         links.feed(text)
         for url in links.found:
             if unquote(urlsplit(url).path.rpartition("/")[2]) == filename:
                 return _with_credentials(url, page)
-        raise Unreachable(f"{without_credentials(page)}: {filename} is not there", refused=True)
+        raise IndexUnreachable(f"{without_credentials(page)}: {filename} is not there", refused=True)
 
 
 def without_credentials(url: str) -> str:
@@ -166,7 +166,7 @@ def _tls_context(certificates: str | None) -> ssl.SSLContext:
         try:
             context.load_verify_locations(certificates)
         except (OSError, ssl.SSLError) as error:
-            raise Unreachable(f"{certificates}: pip's `cert` cannot be read ({error})") from error
+            raise IndexUnreachable(f"{certificates}: pip's `cert` cannot be read ({error})") from error
     return context
 
 

@@ -13,7 +13,7 @@ from typing import Required, TypedDict
 import msgspec
 
 from ...model import JsonObject
-from ..base import Chunk, ModelEntry, ModelRequest, TextDelta, ThoughtDelta, ToolCall, ToolSpec
+from ..base import ModelEntry, ModelRequest, ReplyPart, TextDelta, ThoughtDelta, ToolCall, ToolSpec
 from ..wording import (
     CallIds,
     FunctionCall,
@@ -142,18 +142,18 @@ class ParsedAnswer:
         self._names = {tool.name for tool in request.tools}
         self._calls: dict[int, dict[str, str]] = {}
 
-    def take(self, event: WorkerEvent) -> list[Chunk]:
+    def take(self, event: WorkerEvent) -> list[ReplyPart]:
         """Return what can be shown of this piece."""
         for piece in event.calls:
             self._collect_call(piece)
-        chunks: list[Chunk] = [ThoughtDelta(event.thought)] if event.thought else []
+        chunks: list[ReplyPart] = [ThoughtDelta(event.thought)] if event.thought else []
         if event.text and (text := self._release_text(event.text)):
             chunks.append(TextDelta(text))
         return chunks
 
-    def close(self) -> list[Chunk]:
+    def close(self) -> list[ReplyPart]:
         """Return what was buffered: calls, or text after all."""
-        chunks: list[Chunk] = [
+        chunks: list[ReplyPart] = [
             call(self._ids.take(made["id"]), made["name"], made["arguments"]) for made in self._calls.values()
         ]
         if self._held.strip():

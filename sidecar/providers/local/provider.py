@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ...model.failures import ProviderFailed
 from ..base import Completion, Emit, ModelEntry, ModelRequest, StopReason, TokenUsage
 from . import files
-from .child import Child, WorkerEvent, WorkerExited, WorkerUsage
+from .child import ModelWorker, WorkerEvent, WorkerExited, WorkerUsage
 from .downloads import ModelFile, ModelFiles, UnusableFile
 from .files import LocalModel
 from .prompt import WITHOUT_TOOLS, ParsedAnswer, WorkerRequest, worker_request
@@ -46,7 +46,7 @@ class LocalProvider:
         self._patience = patience
         self._turns = anyio.Lock()
         self._waiting = 0
-        self._child: Child | None = None
+        self._child: ModelWorker | None = None
         self._is_closed = False
 
     async def stream(self, request: ModelRequest, emit: Emit) -> Completion:
@@ -108,14 +108,14 @@ class LocalProvider:
                 return await self._run_request(await self._load(model), spelled, request, emit)
         raise ProviderFailed("stream_cut", "The process that runs the model left too early", retryable=True)
 
-    async def _load(self, model: LocalModel) -> Child:
+    async def _load(self, model: LocalModel) -> ModelWorker:
         """Return the worker with this model; when cancelled, loading continues for the next request."""
         child = self._child
         if child is not None and (child.model != model or not await child.is_usable()):
             await self._end_child()
             child = None
         if child is None and not self._is_closed:
-            child = self._child = await Child.start(model, self._idle_seconds, self._patience)
+            child = self._child = await ModelWorker.start(model, self._idle_seconds, self._patience)
         if child is None or self._is_closed:
             await self._end_child()
             raise ProviderFailed("stream_cut", "The models on this machine have been closed")
@@ -127,7 +127,7 @@ class LocalProvider:
         return child
 
     async def _run_request(
-        self, child: Child, spelled: WorkerRequest, request: ModelRequest, emit: Emit
+        self, child: ModelWorker, spelled: WorkerRequest, request: ModelRequest, emit: Emit
     ) -> Completion:
         """Run one request to its end. However this ends, the worker is silent or killed."""
         answer = ParsedAnswer(request, in_text=spelled.calls is not None)

@@ -21,7 +21,7 @@ from ...model.failures import StorageFailed, out_of_memory
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Job = Callable[[Connection], T]
+DatabaseJob = Callable[[Connection], T]
 
 WAL_LIMIT_BYTES = 64 * 1024 * 1024
 """The size that the WAL file is truncated to after a checkpoint, so that a stuck reader leaves no huge file."""
@@ -56,7 +56,7 @@ class DatabaseThread(aiosqlite.Connection):
             raise out_of_memory() from error
         return worker
 
-    async def call(self, job: Job[T]) -> T:
+    async def call(self, job: DatabaseJob[T]) -> T:
         # aiosqlite would queue the call for a thread that has ended, and the caller would wait forever.
         if self._connection is None:
             raise StorageFailed("io", "The database is closed")

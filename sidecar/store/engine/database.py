@@ -19,8 +19,8 @@ from anyio.abc import TaskGroup
 
 from ...model.failures import StorageFailed, repaired_meanwhile
 from .checkpoints import CheckpointSchedule
-from .connection import DatabaseThread, Job
-from .file_watch import Loss, OpenFiles, Rescue, Rescued, files_lost, open_files
+from .connection import DatabaseJob, DatabaseThread
+from .file_watch import DatabaseFiles, Loss, Rescue, Rescued, files_lost, open_files
 from .reserve import Reserve
 from .sqlite import (
     STORAGE_ERRORS,
@@ -87,7 +87,7 @@ class Database:
         self._connected.set()
         self._at = path
         """The file of the connections: the database, or its rescued copy."""
-        self._files: OpenFiles | None = None
+        self._files: DatabaseFiles | None = None
         self._unsaved: Loss | None = None
         self._next_rescue = 0.0
         self.refusal: StorageFailed | None = None
@@ -171,7 +171,7 @@ class Database:
             self._files.close()
             self._files = None
 
-    async def write(self, job: Job[T], *, last: bool = False, yields: bool = False) -> T:
+    async def write(self, job: DatabaseJob[T], *, last: bool = False, yields: bool = False) -> T:
         """Run `job` in a transaction and return its result once that is on disk.
 
         `last` marks a job that ends something: when the disk is full, it may use the reserve. `yields` marks one of
@@ -188,7 +188,7 @@ class Database:
             raise repaired_meanwhile()
         return await self._write(job, last, yields)
 
-    async def _write(self, job: Job[T], last: bool, yields: bool) -> T:
+    async def _write(self, job: DatabaseJob[T], last: bool, yields: bool) -> T:
         known = self._replacements
         await self._wait_until_connected()
         if known != self._replacements:
@@ -214,7 +214,7 @@ class Database:
             if self.state == "full":
                 raise disk_full()
 
-    async def read(self, job: Job[T], *, long: bool = False) -> T:
+    async def read(self, job: DatabaseJob[T], *, long: bool = False) -> T:
         """Run `job` on the reading connection. Its read transaction lasts as long as the job, never across an
         await. A `long` one runs on a connection of its own, so that reads of other chats do not wait for it."""
         try:
@@ -238,7 +238,7 @@ class Database:
             return True
         raise self._unavailable()
 
-    async def _read(self, job: Job[T], long: bool) -> T:
+    async def _read(self, job: DatabaseJob[T], long: bool) -> T:
         await self._wait_until_connected()
         reader = await self._connect_long_reader() if long else self._reader
         if reader is None:
@@ -265,7 +265,7 @@ class Database:
         """Return a number that changes when another process commits."""
         return await self.run_on_writer(lambda db: int(db.execute("PRAGMA data_version").fetchone()[0]))
 
-    async def run_on_writer(self, job: Job[T]) -> T:
+    async def run_on_writer(self, job: DatabaseJob[T]) -> T:
         """Run `job` on the writing connection, outside of any transaction."""
         await self._wait_until_connected()
         if self._writer is None:
@@ -496,6 +496,6 @@ class Database:
                 await self.write(write_nothing)
 
 
-def _refuse_rescue(path: str, loss: Loss, files: OpenFiles, db: Connection) -> Rescued:
+def _refuse_rescue(path: str, loss: Loss, files: DatabaseFiles, db: Connection) -> Rescued:
     """Raise the loss: the default for a database without a repair."""
     raise files_lost(loss)

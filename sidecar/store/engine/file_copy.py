@@ -13,11 +13,11 @@ from .sqlite import Connection, connect
 PAGES = 512
 """Pages copied per step, 2 MiB. Others may write between two steps."""
 
-Progress = Callable[[int, int], None]
+ReportPages = Callable[[int, int], None]
 """Called with the number of copied pages and of all pages."""
 
 
-def copy(db: Connection, target: str, progress: Progress = lambda done, total: None) -> int:
+def copy(db: Connection, target: str, progress: ReportPages = lambda done, total: None) -> int:
     """Write the database to `target`, which appears completely or not at all; return its size in bytes."""
     part = f"{target}.{os.getpid()}.part"
     os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

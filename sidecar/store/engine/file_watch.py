@@ -37,7 +37,7 @@ class Loss(msgspec.Struct, frozen=True):
         return "removed" if self.kind == "removed" else "replaced"
 
 
-class OpenFiles:
+class DatabaseFiles:
     """Descriptors of the database's files.
 
     Opened before the first connection and closed after the last one: POSIX locks belong to the process, and
@@ -132,10 +132,10 @@ class OpenFiles:
             self._token = token.to_bytes(4, "big", signed=True)
 
 
-def open_files(path: str) -> OpenFiles:
+def open_files(path: str) -> DatabaseFiles:
     """Open the files of an existing database; StorageFailed when it does not exist."""
     try:
-        return OpenFiles(path)
+        return DatabaseFiles(path)
     except FileNotFoundError as error:
         raise files_lost(Loss("removed", path)) from error
     except OSError as error:
@@ -176,5 +176,5 @@ class Rescued(msgspec.Struct, frozen=True):
     by_other: bool = False
 
 
-Rescue = Callable[[str, Loss, OpenFiles, Connection], Rescued]
+Rescue = Callable[[str, Loss, DatabaseFiles, Connection], Rescued]
 """Copies everything that a connection to lost files can read."""

@@ -10,8 +10,8 @@ import anyio
 import msgspec
 
 from ...model.failures import StorageFailed
-from .connection import Job
-from .file_watch import Loss, OpenFiles
+from .connection import DatabaseJob
+from .file_watch import DatabaseFiles, Loss
 from .reserve import Reserve
 from .sqlite import (
     STORAGE_ERRORS,
@@ -41,7 +41,7 @@ class Pending(Generic[T]):
     """A job that waits for its transaction. One that `yields` belongs to a long operation: it runs alone, when no
     other job waits."""
 
-    def __init__(self, job: Job[T], last: bool, yields: bool = False) -> None:
+    def __init__(self, job: DatabaseJob[T], last: bool, yields: bool = False) -> None:
         self.job = job
         self.last = last
         self.yields = yields
@@ -88,7 +88,7 @@ def carry_out(
     batch: list[Pending[Any]],
     reserve: Reserve,
     shape: int | None,
-    files: OpenFiles | None,
+    files: DatabaseFiles | None,
     refusal: StorageFailed | None,
     db: Connection,
 ) -> Carried:
@@ -171,7 +171,7 @@ def _check_shape(db: Connection, shape: int | None) -> None:
         )
 
 
-def _attempt(job: Job[Any], db: Connection) -> Any:
+def _attempt(job: DatabaseJob[Any], db: Connection) -> Any:
     # One savepoint per job: jobs of other chats share this transaction, and must not be lost with the one
     # that fails.
     db.execute("SAVEPOINT job")
@@ -187,7 +187,7 @@ def _attempt(job: Job[Any], db: Connection) -> Any:
     return result
 
 
-def in_snapshot(job: Job[T], db: Connection) -> T:
+def in_snapshot(job: DatabaseJob[T], db: Connection) -> T:
     db.execute("BEGIN")
     try:
         return job(db)

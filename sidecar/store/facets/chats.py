@@ -12,7 +12,7 @@ from ...model.events import NewEvent
 from ...model.failures import Refused
 from ...system import clock
 from .. import purge
-from ..engine.connection import Job
+from ..engine.connection import DatabaseJob
 from ..engine.sqlite import Connection
 from ..search import chat_search
 from ..tables import (
@@ -61,7 +61,7 @@ class ChatRows(Facet):
 
         return await self._write_without_remains(key, job)
 
-    async def _write_without_remains(self, key: ChatKey, job: Job[T]) -> T:
+    async def _write_without_remains(self, key: ChatKey, job: DatabaseJob[T]) -> T:
         """Run `job` when no row of a deleted chat with this key is left: its id may be used again."""
 
         def checked(db: Connection) -> list[T]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from ..tables import (
     compactions,
 )
-from ..tables.compactions import Compaction
+from ..tables.compactions import StoredCompaction
 from .base import Facet
 
 
 class Compactions(Facet):
     """Summaries of a chat's oldest turns, measured token ratios and saved preferences."""
 
-    async def current(self, chat: int) -> Compaction | None:
+    async def current(self, chat: int) -> StoredCompaction | None:
         return await self._db.read(lambda db: compactions.current(db, chat))
 
     async def was_undone(self, chat: int) -> bool:

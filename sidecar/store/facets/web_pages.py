@@ -17,7 +17,7 @@ class WebPages(Facet):
     async def find(self, key: str) -> WebPage | None:
         return await self._db.read(lambda db: pages.find(db, key))
 
-    async def count(self, outcome: pages.Outcome, key: str) -> None:
+    async def count(self, outcome: pages.CacheOutcome, key: str) -> None:
         await self._db.write(lambda db: pages.count_outcome(db, outcome, key, clock.now()))
 
     async def put(self, key: str, page: WebPage, max_bytes: int) -> None:

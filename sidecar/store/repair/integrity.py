@@ -15,11 +15,11 @@ import msgspec
 from ..engine.sqlite import STORAGE_ERRORS, Connection
 from ..tables import checksums
 
-Progress = Callable[[str, int, int], None]
+ReportRows = Callable[[str, int, int], None]
 """Called with the part, how much of it is done, and how much there is."""
 
 STEP = 2000
-"""Rows between two calls of `Progress`."""
+"""Rows between two calls of `ReportRows`."""
 
 _DECODE_ERRORS = (TypeError, ValueError, AttributeError)
 """Raised by values of a type that is never written."""
@@ -51,7 +51,7 @@ class CheckedCounts(msgspec.Struct):
 
 
 def problems(
-    db: Connection, progress: Progress = lambda part, done, total: None, counts: CheckedCounts | None = None
+    db: Connection, progress: ReportRows = lambda part, done, total: None, counts: CheckedCounts | None = None
 ) -> Iterator[Problem]:
     counts = counts or CheckedCounts()
     for check in (_file_problems, _event_problems, _message_problems, _blob_problems, _index_problems):
@@ -62,7 +62,7 @@ def problems(
             yield Problem(kind, f"{check.__name__[1:]}: {error}")
 
 
-def _file_problems(db: Connection, progress: Progress, counts: CheckedCounts) -> Iterator[Problem]:
+def _file_problems(db: Connection, progress: ReportRows, counts: CheckedCounts) -> Iterator[Problem]:
     progress("file", 0, 1)
     for (text,) in db.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})"):
         if text != "ok":
@@ -72,7 +72,7 @@ def _file_problems(db: Connection, progress: Progress, counts: CheckedCounts) ->
     progress("file", 1, 1)
 
 
-def _event_problems(db: Connection, progress: Progress, counts: CheckedCounts) -> Iterator[Problem]:
+def _event_problems(db: Connection, progress: ReportRows, counts: CheckedCounts) -> Iterator[Problem]:
     (total,) = db.execute("SELECT count(*) FROM events").fetchone()
     reached: dict[int, int] = {}
     db.execute("BEGIN")  # one transaction, or a chat would seem to end early
@@ -102,7 +102,7 @@ def _event_problems(db: Connection, progress: Progress, counts: CheckedCounts) -
     progress("events", total, total)
 
 
-def _message_problems(db: Connection, progress: Progress, counts: CheckedCounts) -> Iterator[Problem]:
+def _message_problems(db: Connection, progress: ReportRows, counts: CheckedCounts) -> Iterator[Problem]:
     (total,) = db.execute("SELECT count(*) FROM messages").fetchone()
     rows = db.execute("SELECT id, chat, turn, item, role, ts, text, sum FROM messages ORDER BY id")
     for done, (id, *columns, sum) in enumerate(rows, 1):
@@ -116,7 +116,7 @@ def _message_problems(db: Connection, progress: Progress, counts: CheckedCounts)
     progress("messages", total, total)
 
 
-def _blob_problems(db: Connection, progress: Progress, counts: CheckedCounts) -> Iterator[Problem]:
+def _blob_problems(db: Connection, progress: ReportRows, counts: CheckedCounts) -> Iterator[Problem]:
     (total,) = db.execute("SELECT count(*) FROM blobs").fetchone()
     for done, (id, data) in enumerate(db.execute("SELECT id, data FROM blobs"), 1):
         if hashlib.sha256(data).hexdigest() != id:
@@ -131,7 +131,7 @@ def index_problems(db: Connection) -> Iterator[Problem]:
     return _index_problems(db, lambda part, done, total: None, CheckedCounts())
 
 
-def _index_problems(db: Connection, progress: Progress, counts: CheckedCounts) -> Iterator[Problem]:
+def _index_problems(db: Connection, progress: ReportRows, counts: CheckedCounts) -> Iterator[Problem]:
     names = full_text_indexes(db)
     for done, name in enumerate(names):
         progress("indexes", done, len(names))

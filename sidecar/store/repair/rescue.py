@@ -14,13 +14,13 @@ from pathlib import Path
 from ...model.failures import StorageFailed
 from ...system.files import sync_folder
 from ..engine import file_copy
-from ..engine.file_watch import Loss, OpenFiles, Rescued
+from ..engine.file_watch import DatabaseFiles, Loss, Rescued
 from ..engine.sqlite import STORAGE_ERRORS, Connection, connect
 from .integrity import problems
 from .recovery import SALVAGED_SUFFIX, aside_path, swap_in_recovered
 
 
-def rescue(path: str, loss: Loss, files: OpenFiles, db: Connection) -> Rescued:
+def rescue(path: str, loss: Loss, files: DatabaseFiles, db: Connection) -> Rescued:
     """Copy everything that the connection can read; raises the error that prevented it."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     if loss.kind == "overwritten":
@@ -49,7 +49,7 @@ def rescue(path: str, loss: Loss, files: OpenFiles, db: Connection) -> Rescued:
     return Rescued(copy, is_back=False)
 
 
-def _checked_copy(path: str, files: OpenFiles, db: Connection) -> str:
+def _checked_copy(path: str, files: DatabaseFiles, db: Connection) -> str:
     """Copy a database whose file has other contents now: only pages in the log or in memory are still valid."""
     copy = aside_path(path, "rescued")
     file_copy.copy(db, copy)

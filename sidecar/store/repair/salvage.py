@@ -20,7 +20,7 @@ from ..engine.sqlite import STORAGE_ERRORS, Connection, connect
 from ..tables import chats, checksums
 from . import raw_pages
 
-Row = tuple[Any, ...]
+RawRow = tuple[Any, ...]
 
 SESSION_ID = re.compile(r"sc-[a-z0-9-]*-?[0-9a-f]{16}")
 _EVENT_TYPE = re.compile(r"[a-z]+(\.[a-zA-Z]+)?")
@@ -68,7 +68,7 @@ class DamagedDatabase:
                 found.append(SalvageTable(name, tuple(row[1] for row in rows)))
         return found
 
-    def rows(self, table: SalvageTable) -> Iterator[Row]:
+    def rows(self, table: SalvageTable) -> Iterator[RawRow]:
         """Return the rows from the first one on and, when one cannot be read, from the last one back to it."""
         assert self._db is not None
         key = self._key(table)
@@ -82,21 +82,21 @@ class DamagedDatabase:
             except STORAGE_ERRORS:
                 self.unreadable.setdefault(table.name, 0)
 
-    def events(self, table: SalvageTable | None) -> Iterator[Row]:
+    def events(self, table: SalvageTable | None) -> Iterator[RawRow]:
         yield from self._verified_rows(table, _EVENT, is_event)
 
-    def raw_events(self) -> Iterator[Row]:
+    def raw_events(self) -> Iterator[RawRow]:
         for record in self._records():
             if record.rowid is None and is_event(row := _pad_row(record.values, len(_EVENT))):
                 yield row
 
-    def blobs(self, table: SalvageTable | None) -> Iterator[Row]:
+    def blobs(self, table: SalvageTable | None) -> Iterator[RawRow]:
         yield from self._verified_rows(table, _BLOB, is_blob)
         if table is None or table.name in self.unreadable:
             rows = (record.values[: len(_BLOB)] for record in self._records() if record.rowid is not None)
             yield from (row for row in rows if is_blob(row))
 
-    def raw_chats(self, columns: int) -> Iterator[Row]:
+    def raw_chats(self, columns: int) -> Iterator[RawRow]:
         """Return rows of chats with as many columns as the newest schema, the newest version of each first."""
         for record in reversed(self._records()):
             row = record.values
@@ -104,7 +104,7 @@ class DamagedDatabase:
             if record.rowid is not None and named:
                 yield _pad_row((record.rowid, *row[1:]), columns)
 
-    def keys(self, table: SalvageTable | None) -> Iterator[Row]:
+    def keys(self, table: SalvageTable | None) -> Iterator[RawRow]:
         """Return chat, session id, namespace, kind and key from the table that stores them a second time."""
         if table is not None:
             yield from (row for row in self.rows(table) if is_key(row))
@@ -123,8 +123,8 @@ class DamagedDatabase:
         return found
 
     def _verified_rows(
-        self, table: SalvageTable | None, columns: tuple[str, ...], holds: Callable[[Row], bool]
-    ) -> Iterator[Row]:
+        self, table: SalvageTable | None, columns: tuple[str, ...], holds: Callable[[RawRow], bool]
+    ) -> Iterator[RawRow]:
         if table is None:
             return
         places = [table.columns.index(name) if name in table.columns else None for name in columns]
@@ -162,7 +162,7 @@ class DamagedDatabase:
         return db
 
 
-def is_event(row: Row) -> bool:
+def is_event(row: RawRow) -> bool:
     """Return whether a row is an event as it was written. One without a checksum must at least have the form
     of one."""
     chat, seq, first, ts, turn, type, data, pieces, sum = row
@@ -181,13 +181,13 @@ def is_event(row: Row) -> bool:
     return _EVENT_TYPE.fullmatch(type) is not None and _is_json(data)
 
 
-def is_blob(row: Row) -> bool:
+def is_blob(row: RawRow) -> bool:
     if len(row) != len(_BLOB) or not isinstance(row[0], str) or not isinstance(row[1], bytes):
         return False
     return hashlib.sha256(row[1]).hexdigest() == row[0]
 
 
-def is_key(row: Row) -> bool:
+def is_key(row: RawRow) -> bool:
     """Return whether a row is the key of a chat: the session id is derived from the rest."""
     if len(row) != len(_KEY) or not isinstance(row[0], int):
         return False
@@ -201,5 +201,5 @@ def _is_json(data: bytes) -> bool:
         return False
 
 
-def _pad_row(row: Row, length: int) -> Row:
+def _pad_row(row: RawRow, length: int) -> RawRow:
     return (*row, *[None] * (length - len(row)))[:length]

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from ...model.events import encode
-from ...model.index import Chunk, NewSource, Source, SourceKind
+from ...model.index import IndexChunk, NewSource, Source, SourceKind
 from ...system import clock
 from ..engine.sqlite import Connection
 from .index_search import OWNER_BITS, SearchBounds, conditions, of_owners
@@ -75,7 +75,7 @@ class PendingSource(msgspec.Struct, frozen=True):
 class IndexSlice(msgspec.Struct, frozen=True):
     """What one commit indexes: chunks with their texts, the words that occur here first, and how far it goes."""
 
-    chunks: Sequence[tuple[Chunk, str]]
+    chunks: Sequence[tuple[IndexChunk, str]]
     spelled: str
     until: int
     last: bool = False
@@ -249,16 +249,16 @@ def by_path(
     return (_source(found[1:]), found[0]) if found else None
 
 
-def chunk_at(db: Connection, source: int, start: int) -> Chunk | None:
+def chunk_at(db: Connection, source: int, start: int) -> IndexChunk | None:
     found = db.execute(
         "SELECT k.size, k.first_line, k.last_line, k.title FROM index_sources s JOIN index_chunks k"
         " ON k.id = s.base + ?2 AND k.source = s.id WHERE s.id = ?1",
         (source, start),
     ).fetchone()
-    return Chunk(start, start + found[0], (found[1], found[2]), found[3]) if found else None
+    return IndexChunk(start, start + found[0], (found[1], found[2]), found[3]) if found else None
 
 
-def chunks_from(db: Connection, source: int, start: int, limit: int) -> list[Chunk]:
+def chunks_from(db: Connection, source: int, start: int, limit: int) -> list[IndexChunk]:
     """Return the chunks that start at a code point of the text or after it, in their order."""
     rows = db.execute(
         "SELECT k.id - s.base, k.size, k.first_line, k.last_line, k.title FROM index_sources s"
@@ -266,7 +266,7 @@ def chunks_from(db: Connection, source: int, start: int, limit: int) -> list[Chu
         " WHERE s.id = ?1 ORDER BY k.id LIMIT ?3",
         (source, start, limit),
     )
-    return [Chunk(at, at + size, (first, last), title) for at, size, first, last, title in rows]
+    return [IndexChunk(at, at + size, (first, last), title) for at, size, first, last, title in rows]
 
 
 def page(db: Connection, bounds: SearchBounds, before: int | None, limit: int) -> list[tuple[int, Source]]:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from ...model.events import encode
-from ...model.index import Chunk, ChunkCandidate, QueryPlan, SourceKind
+from ...model.index import ChunkCandidate, IndexChunk, QueryPlan, SourceKind
 from ..engine.sqlite import Connection
 
 OWNER_BITS = 40
@@ -274,6 +274,6 @@ def _candidates(db: Connection, places: Sequence[int], read: ReadRanges) -> list
     ).fetchall()
     texts = read(db, [(source, id - base, id - base + size) for id, source, size, _, _, _, base in rows])
     return [
-        ChunkCandidate(id, source, Chunk(id - base, id - base + size, (first, last), title), text)
+        ChunkCandidate(id, source, IndexChunk(id - base, id - base + size, (first, last), title), text)
         for (id, source, size, first, last, title, base), text in zip(rows, texts, strict=True)
     ]

@@ -15,7 +15,7 @@ from ..engine.sqlite import Connection
 from . import refusals
 
 
-class Compaction(msgspec.Struct, frozen=True):
+class StoredCompaction(msgspec.Struct, frozen=True):
     """What replaces a chat's older turns: turns up to `summarised` by a summary, tool outputs up to `masked`
     by references, and files attached to turns up to `gathered` by the copies in `files`. The values are
     ordinals of turns."""
@@ -41,7 +41,7 @@ ORDER BY c.seq DESC LIMIT 1
 """
 
 
-def current(db: Connection, chat: int) -> Compaction | None:
+def current(db: Connection, chat: int) -> StoredCompaction | None:
     """Return the compaction in force: the newest that was not undone and whose turns are visible."""
     row = db.execute(_CURRENT, (chat,)).fetchone()
     if row is None:
@@ -49,7 +49,7 @@ def current(db: Connection, chat: int) -> Compaction | None:
     id, seq, summarised, masked, to_summarised, to_masked, summary, data = row
     kept, also = decode(summary) if summary else None, decode(data)
     files = msgspec.convert(also.get("files") or [], list[SentBlock])
-    return Compaction(
+    return StoredCompaction(
         id, seq, summarised, masked, to_summarised, to_masked, kept, files, also.get("gathered")
     )
 

@@ -13,7 +13,7 @@ from . import checksums
 _INSERT = "INSERT INTO events (chat, seq, first, ts, turn, type, data, pieces, sum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _COLUMNS = "chat, seq, first, ts, turn, type, data, pieces, sum"
 
-Row = tuple[int, int, int, int, str | None, str, bytes, bytes | None, int | None]
+JournalRow = tuple[int, int, int, int, str | None, str, bytes, bytes | None, int | None]
 
 
 def number(events: Sequence[NewEvent], last_seq: int, now: int) -> list[StoredEvent]:
@@ -70,7 +70,7 @@ def check_cursor(seq: int, last_seq: int, epoch: str, given: str) -> None:
         )
 
 
-def event_of(row: Row) -> StoredEvent:
+def event_of(row: JournalRow) -> StoredEvent:
     """Return the event of a row as it was written; StorageFailed (corrupt) when the row does not match its
     checksum."""
     chat, seq, first, ts, turn, type, data, pieces, sum = row
@@ -79,7 +79,7 @@ def event_of(row: Row) -> StoredEvent:
     return StoredEvent(seq, first, ts, turn, type, data, _unpack(pieces))
 
 
-def _row(chat: int, event: StoredEvent) -> Row:
+def _row(chat: int, event: StoredEvent) -> JournalRow:
     pieces = _pack(event.pieces)
     columns = (chat, event.seq, event.first, event.ts, event.turn_id, event.type, event.data, pieces)
     return (*columns, checksums.event_checksum(*columns))

@@ -10,7 +10,7 @@ from typing import Literal
 from ...model.pages import PageFigures, WebPage
 from ..engine.sqlite import Connection
 
-Outcome = Literal["hits", "revalidated", "stale", "misses"]
+CacheOutcome = Literal["hits", "revalidated", "stale", "misses"]
 """How a request was answered; the names are those of `PageFigures`."""
 
 _FIELDS = "url, status, kind, text, fetched_at, fresh_until, title, location, etag, last_modified, truncated"
@@ -21,7 +21,7 @@ def find(db: Connection, key: str) -> WebPage | None:
     return WebPage(*row[:-1], bool(row[-1])) if row else None  # type: ignore[call-arg]
 
 
-def count_outcome(db: Connection, outcome: Outcome, key: str, now: int) -> None:
+def count_outcome(db: Connection, outcome: CacheOutcome, key: str, now: int) -> None:
     """Count how a request was answered; a page that answered it counts as used."""
     if outcome != "misses":
         db.execute("UPDATE pages SET hits = hits + 1, used_at = ? WHERE key = ?", (now, key))

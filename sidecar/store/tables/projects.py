@@ -14,14 +14,14 @@ TrustedFiles = dict[str, tuple[str, str]]
 """By path: the hash of a file's bytes, and its text for display."""
 
 
-class Project(msgspec.Struct, frozen=True):
+class StoredProject(msgspec.Struct, frozen=True):
     """A folder as a request names it: its real path, and its current and former ids."""
 
     path: str
     ids: tuple[str, ...]
 
 
-def register(db: Connection, project: Project, now: int) -> None:
+def register(db: Connection, project: StoredProject, now: int) -> None:
     """Record the project under its newest id. Another spelling of a trusted folder is the same folder."""
     db.execute(
         "INSERT INTO projects (path, hash, trusted, changed_at, trusted_files)"
@@ -33,7 +33,7 @@ def register(db: Connection, project: Project, now: int) -> None:
     )
 
 
-def paths(db: Connection, project: Project) -> list[str]:
+def paths(db: Connection, project: StoredProject) -> list[str]:
     """Return every known spelling of the project's path, the given one included."""
     marks = ", ".join("?" * len(project.ids))
     rows = db.execute(f"SELECT path FROM projects WHERE hash IN ({marks})", project.ids)
@@ -41,7 +41,7 @@ def paths(db: Connection, project: Project) -> list[str]:
 
 
 def trust(
-    db: Connection, project: Project, trusted: bool, now: int, files: TrustedFiles | None = None
+    db: Connection, project: StoredProject, trusted: bool, now: int, files: TrustedFiles | None = None
 ) -> None:
     """Set the trust in a project; `files` are what the trust is bound to."""
     register(db, project, now)
@@ -75,7 +75,7 @@ def all_paths(db: Connection) -> list[str]:
     return [path for (path,) in db.execute("SELECT path FROM projects WHERE moved_to IS NULL")]
 
 
-def is_known(db: Connection, project: Project) -> bool:
+def is_known(db: Connection, project: StoredProject) -> bool:
     marks = ", ".join("?" * len(project.ids))
     query = f"SELECT 1 FROM projects WHERE path = ? OR hash IN ({marks}) LIMIT 1"
     return db.execute(query, (project.path, *project.ids)).fetchone() is not None

@@ -13,7 +13,7 @@ from ...model.content import Turn
 from ...model.events import decode
 from ...model.sent import StoredRequest
 from ...system.clock import DAY_MS
-from ...text.pieces import HASH_BYTES, Piece, PieceTree, split_hashes
+from ...text.pieces import HASH_BYTES, PieceTree, TextPiece, split_hashes
 from ..engine.sqlite import Connection
 
 NO_TEXT = bytes(HASH_BYTES)
@@ -67,7 +67,7 @@ def read(db: Connection, chat: int, turn: Turn, number: int) -> StoredRequest | 
     return StoredRequest(manifest, texts, number, len(rows), ts)
 
 
-def _use(db: Connection, chat: int, day: int, hash: bytes, pieces: dict[bytes, Piece]) -> None:
+def _use(db: Connection, chat: int, day: int, hash: bytes, pieces: dict[bytes, TextPiece]) -> None:
     """Note that the chat uses a piece today, with its parts; store what is not stored yet."""
     piece = pieces[hash]
     query = (
@@ -86,7 +86,7 @@ def _use(db: Connection, chat: int, day: int, hash: bytes, pieces: dict[bytes, P
         _use(db, chat, day, part, pieces)
 
 
-def _insert(db: Connection, piece: Piece) -> int | None:
+def _insert(db: Connection, piece: TextPiece) -> int | None:
     kind, data = _NODE, piece.data
     if not piece.is_node:
         short = zlib.compress(piece.data)

@@ -13,7 +13,7 @@ from ..engine.database import Database
 from ..engine.sqlite import Connection
 from ..tables.pending_snapshot import PendingSnapshot
 from . import compactions, pending_snapshot, turns
-from .compactions import Compaction
+from .compactions import StoredCompaction
 
 
 class SnapshotRow(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ class Snapshots:
     async def put(self, chat: int, epoch: str, row: SnapshotRow, most: int) -> None:
         await self._db.write(lambda db: put(db, chat, epoch, row, most))
 
-    async def before_a_request(self, chat: int) -> tuple[Compaction | None, PendingSnapshot | None]:
+    async def before_a_request(self, chat: int) -> tuple[StoredCompaction | None, PendingSnapshot | None]:
         """Return the compaction in force, and the snapshot that is pending for the next prompt."""
         return await self._db.read(
             lambda db: (compactions.current(db, chat), pending_snapshot.pending(db, chat))

@@ -8,7 +8,7 @@ from itertools import islice
 from ...providers.base import ToolSpec
 from ...workspace.lines import nearest_lines
 from ...workspace.text import split_lines
-from ..base import Edit, Kind, PlannedCall, ToolContext, ToolError, ToolInput
+from ..base import Edit, PlannedCall, ToolContext, ToolError, ToolInput, ToolKind
 from .editing import (
     MAX_EXCERPT_LINES,
     MAX_FILE_BYTES,
@@ -29,7 +29,7 @@ MAX_OCCURRENCES = 100_000
 
 
 class EditFile:
-    kind: Kind = "edit"
+    kind: ToolKind = "edit"
     runs_alone = True
     spec = ToolSpec(
         "edit_file",

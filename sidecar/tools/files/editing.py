@@ -12,7 +12,7 @@ import msgspec
 from ...workspace.diff import summary
 from ...workspace.text import NotText, TextFile, decode_text, split_lines
 from ...workspace.writing import digest, read_current
-from ..base import Edit, Intent, Outcome, PlannedCall, ToolContext, ToolError
+from ..base import Edit, Intent, PlannedCall, ToolContext, ToolError, ToolOutcome
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 """Bytes of a file before and after an edit. Text that people write is far smaller, and each version is stored."""
@@ -100,8 +100,8 @@ def plan_edits(edits: Sequence[Edit], words: str) -> PlannedCall:
     seen = {edit.path: digest(edit.after) for edit in edits if edit.after is not None}
     paths = tuple(edit.path for edit in edits)
 
-    async def run() -> Outcome:
-        return Outcome(words, paths=paths, seen=seen)
+    async def run() -> ToolOutcome:
+        return ToolOutcome(words, paths=paths, seen=seen)
 
     return PlannedCall(Intent("edit", paths[0], tuple(edits)), run)
 

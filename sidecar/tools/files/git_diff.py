@@ -6,7 +6,7 @@ from ...policy.read_rules import excluded_summary
 from ...providers.base import ToolSpec
 from ...workspace.diff_shares import clip_files
 from ...workspace.git import GitDiff, diff
-from ..base import Intent, Kind, Outcome, PlannedCall, ToolContext, ToolInput
+from ..base import Intent, PlannedCall, ToolContext, ToolInput, ToolKind, ToolOutcome
 
 MAX_BYTES = 24 * 1024
 """Bytes of the diff: some 6,000 tokens. A call for one file shows more."""
@@ -16,7 +16,7 @@ MAX_SUMMARY = 100
 
 
 class GitDiffTool:
-    kind: Kind = "read"
+    kind: ToolKind = "read"
     runs_alone = False
     spec = ToolSpec(
         "git_diff",
@@ -37,14 +37,14 @@ class GitDiffTool:
         staged = input.flag("staged")
         path = context.workspace.resolve(input.text("path", ".")).shown
 
-        async def run() -> Outcome:
+        async def run() -> ToolOutcome:
             left_out = await context.read_filter(path)
             return _outcome(await diff(context.workspace, staged=staged, path=path, left_out=left_out))
 
         return PlannedCall(Intent("read", path), run)
 
 
-def _outcome(found: GitDiff) -> Outcome:
+def _outcome(found: GitDiff) -> ToolOutcome:
     new = [f"New and not known to git: {len(found.untracked)}", *found.untracked] if found.untracked else []
     summary = found.summary.split("\n") if found.summary else ["No changes." if not found.left_out else ""]
     if len(summary) > MAX_SUMMARY:
@@ -55,5 +55,5 @@ def _outcome(found: GitDiff) -> Outcome:
     head = "\n".join([*summary, "", *new, ""] if new else [*summary, ""])
     shown = f"{head}\n{part}".rstrip("\n")
     if not cut:
-        return Outcome(shown)
-    return Outcome(shown, whole=f"{head}\n{found.text}", shown=True)
+        return ToolOutcome(shown)
+    return ToolOutcome(shown, whole=f"{head}\n{found.text}", shown=True)

@@ -12,8 +12,8 @@ from ...model.failures import Refused
 from ...providers.base import ToolSpec
 from ...workspace.globs import BadPattern, Glob, expand_braces, parse_glob
 from ...workspace.ignore import Ignore
-from ...workspace.paths import ConfinedPath, Entry, Workspace
-from ..base import Intent, Kind, Outcome, PlannedCall, ToolContext, ToolError, ToolInput
+from ...workspace.paths import ConfinedPath, FolderEntry, Workspace
+from ..base import Intent, PlannedCall, ToolContext, ToolError, ToolInput, ToolKind, ToolOutcome
 
 MAX_RESULTS = 200
 """Paths in one result; a narrower pattern finds the others."""
@@ -26,7 +26,7 @@ PathFilter = Callable[[Sequence[str]], bool]
 
 
 class GlobTool:
-    kind: Kind = "search"
+    kind: ToolKind = "search"
     runs_alone = False
     spec = ToolSpec(
         "glob",
@@ -67,7 +67,7 @@ def path_filter(pattern: str, start: ConfinedPath) -> PathFilter:
 
 def walk(
     workspace: Workspace, start: str, chosen: PathFilter, until: float
-) -> Iterator[tuple[ConfinedPath, list[Entry]]]:
+) -> Iterator[tuple[ConfinedPath, list[FolderEntry]]]:
     """Yield the folders from `start` on, with the matching files and links in them. Raises TimeoutError after
     `until`.
     """
@@ -90,7 +90,7 @@ def child_path(place: ConfinedPath, path: str) -> str:
     return path if place.shown == "." else f"{place.shown}/{path}"
 
 
-def _find_files(workspace: Workspace, start: str, chosen: PathFilter, pattern: str) -> Outcome:
+def _find_files(workspace: Workspace, start: str, chosen: PathFilter, pattern: str) -> ToolOutcome:
     found: list[tuple[int, str]] = []
     note = ""
     try:
@@ -104,10 +104,12 @@ def _find_files(workspace: Workspace, start: str, chosen: PathFilter, pattern: s
         lines.append(f"… {len(found) - MAX_RESULTS} more")
     if not found:
         lines.append(f"No file matches {pattern}.")
-    return Outcome("\n".join([*lines, note] if note else lines))
+    return ToolOutcome("\n".join([*lines, note] if note else lines))
 
 
-def _with_times(workspace: Workspace, place: ConfinedPath, files: list[Entry]) -> Iterator[tuple[int, str]]:
+def _with_times(
+    workspace: Workspace, place: ConfinedPath, files: list[FolderEntry]
+) -> Iterator[tuple[int, str]]:
     """Return the modification time and path of each file. For a link, the time is that of the link itself."""
     try:
         folder = workspace.open_dir(place.shown)

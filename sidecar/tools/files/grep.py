@@ -11,7 +11,7 @@ from ...model.failures import Refused
 from ...policy.read_rules import excluded_summary
 from ...providers.base import ToolSpec
 from ...workspace.paths import ConfinedPath, Workspace
-from ..base import Intent, Kind, Outcome, PlannedCall, ToolContext, ToolError, ToolInput
+from ..base import Intent, PlannedCall, ToolContext, ToolError, ToolInput, ToolKind, ToolOutcome
 from .file_search import (
     MAX_FILE_BYTES,
     MAX_MATCHES,
@@ -46,7 +46,7 @@ _TOO_LONG = (
 class Grep:
     """`find` returns the path of ripgrep; without it a worker process does the same, slower."""
 
-    kind: Kind = "search"
+    kind: ToolKind = "search"
     runs_alone = False
     spec = ToolSpec(
         "grep",
@@ -100,7 +100,7 @@ class Grep:
             one_file=await context.block(_is_file, context.workspace, start),
         )
 
-        async def run() -> Outcome:
+        async def run() -> ToolOutcome:
             asked = replace(query, left_out=await context.read_filter(start.shown))
             try:
                 # Asked before the matches are known: otherwise its answer would depend on the content of a file that
@@ -108,7 +108,7 @@ class Grep:
                 left = await left_out(self._find(), asked, context)
                 hits = await self._search(asked, context, lines=output == "lines")
             except TimeoutError:
-                return Outcome(_TOO_LONG, failed=True)
+                return ToolOutcome(_TOO_LONG, failed=True)
             if output == "lines":
                 found = await context.block(_lines, context.workspace, hits, around)
             else:
@@ -149,7 +149,7 @@ def _is_file(workspace: Workspace, start: ConfinedPath) -> bool:
     return False
 
 
-def _lines(workspace: Workspace, hits: list[FileMatches], around: int) -> Outcome:
+def _lines(workspace: Workspace, hits: list[FileMatches], around: int) -> ToolOutcome:
     """Return the first matches as text, with a note on those that are omitted."""
     shown: list[str] = []
     matched: list[str] = []
@@ -171,15 +171,15 @@ def _lines(workspace: Workspace, hits: list[FileMatches], around: int) -> Outcom
     rest = sum(hit.count for hit in hits) - counted
     if rest:
         shown.append(f"… {rest} more matches in other files; ask more narrowly")
-    return Outcome("\n".join(shown) or "No matches.", matched=tuple(matched))
+    return ToolOutcome("\n".join(shown) or "No matches.", matched=tuple(matched))
 
 
-def _files_outcome(workspace: Workspace, hits: list[FileMatches], counts: bool) -> Outcome:
+def _files_outcome(workspace: Workspace, hits: list[FileMatches], counts: bool) -> ToolOutcome:
     first = [hit for hit in hits[:MAX_MATCHES] if _readable(workspace, hit.path)]
     shown = [f"{hit.path}:{hit.count}" if counts else hit.path for hit in first]
     if len(hits) > MAX_MATCHES:
         shown.append(f"… {len(hits) - MAX_MATCHES} more files")
-    return Outcome("\n".join(shown) or "No matches.", matched=tuple(hit.path for hit in first))
+    return ToolOutcome("\n".join(shown) or "No matches.", matched=tuple(hit.path for hit in first))
 
 
 def _read_lines(workspace: Workspace, path: str) -> list[str] | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ...providers.base import ToolSpec
 from ...workspace.text import split_lines
-from ..base import Edit, Kind, PlannedCall, ToolContext, ToolError, ToolInput
+from ..base import Edit, PlannedCall, ToolContext, ToolError, ToolInput, ToolKind
 from .editing import EditTarget, encode_edit, find_existing_target, numbered_excerpt, plan_edits
 
 
 class InsertLine:
-    kind: Kind = "edit"
+    kind: ToolKind = "edit"
     runs_alone = True
     spec = ToolSpec(
         "insert_line",

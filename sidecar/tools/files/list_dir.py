@@ -6,14 +6,14 @@ from functools import partial
 
 from ...providers.base import ToolSpec
 from ...workspace.paths import Workspace
-from ..base import Intent, Kind, Outcome, PlannedCall, ToolContext, ToolInput
+from ..base import Intent, PlannedCall, ToolContext, ToolInput, ToolKind, ToolOutcome
 
 MAX_ENTRIES = 500
 """Lines of one result; in a larger folder, `glob` is the better tool."""
 
 
 class ListDir:
-    kind: Kind = "read"
+    kind: ToolKind = "read"
     runs_alone = False
     spec = ToolSpec(
         "list_dir",
@@ -36,7 +36,7 @@ class ListDir:
         )
 
 
-def _list_folder(workspace: Workspace, path: str) -> Outcome:
+def _list_folder(workspace: Workspace, path: str) -> ToolOutcome:
     entries = workspace.list_dir(path)
     shown = [
         f"{entry.name}/" if entry.kind == "folder" else f"{entry.name}\t{entry.size}"
@@ -44,4 +44,4 @@ def _list_folder(workspace: Workspace, path: str) -> Outcome:
     ]
     if len(entries) > MAX_ENTRIES:
         shown.append(f"… {len(entries) - MAX_ENTRIES} more")
-    return Outcome("\n".join(shown) or "(the folder is empty)", paths=(path,))
+    return ToolOutcome("\n".join(shown) or "(the folder is empty)", paths=(path,))

@@ -6,7 +6,7 @@ from ...providers.base import ToolSpec
 from ...workspace.patching import PatchedText, apply
 from ...workspace.text import decode_text
 from ...workspace.unidiff import FilePatch, PatchFailed, parse_patch
-from ..base import Edit, Kind, PlannedCall, ToolContext, ToolError, ToolInput
+from ..base import Edit, PlannedCall, ToolContext, ToolError, ToolInput, ToolKind
 from .editing import EditTarget, change_summary, encode_edit, find_target, numbered_excerpt, plan_edits
 
 MAX_PATCH = 1024 * 1024
@@ -17,7 +17,7 @@ MAX_EXCERPTS = 5
 
 
 class PatchFile:
-    kind: Kind = "edit"
+    kind: ToolKind = "edit"
     runs_alone = True
     spec = ToolSpec(
         "patch_file",

@@ -9,7 +9,7 @@ from ...providers.base import ToolSpec
 from ...workspace.names import RealNames
 from ...workspace.text import NotText, TextFile, decode_text, split_lines
 from ...workspace.writing import digest, read_current
-from ..base import Intent, Kind, Outcome, PlannedCall, ToolContext, ToolError, ToolInput
+from ..base import Intent, PlannedCall, ToolContext, ToolError, ToolInput, ToolKind, ToolOutcome
 from .editing import encode_like
 
 MAX_FILE_BYTES = 1024 * 1024
@@ -21,7 +21,7 @@ UNSAVED = "(This is the unsaved text of the user's editor; the file on disk diff
 
 
 class ReadFile:
-    kind: Kind = "read"
+    kind: ToolKind = "read"
     runs_alone = False
     spec = ToolSpec(
         "read_file",
@@ -52,7 +52,7 @@ class ReadFile:
         return PlannedCall(Intent("read", path), partial(_read, path, real, start, last, context))
 
 
-async def _read(path: str, real: str | None, start: int, end: int, context: ToolContext) -> Outcome:
+async def _read(path: str, real: str | None, start: int, end: int, context: ToolContext) -> ToolOutcome:
     unsaved_text = await context.unsaved_text(path)
     # The file is opened in any case: the editor's text of a file that must not be opened is not shown either.
     data = await context.block(read_current, context.workspace, path, MAX_FILE_BYTES)
@@ -65,7 +65,7 @@ async def _read(path: str, real: str | None, start: int, end: int, context: Tool
     return await context.block(_outcome, path, data, unsaved_text, start, end)
 
 
-def _outcome(path: str, data: bytes | None, unsaved_text: str | None, start: int, end: int) -> Outcome:
+def _outcome(path: str, data: bytes | None, unsaved_text: str | None, start: int, end: int) -> ToolOutcome:
     file = TextFile("")
     try:
         file = decode_text(data or b"")
@@ -85,7 +85,7 @@ def _outcome(path: str, data: bytes | None, unsaved_text: str | None, start: int
     lines = [line.rstrip("\r\n") for line in split_lines(plain)]
     if start > max(1, len(lines)):
         raise ToolError(f"{path} has {len(lines)} lines.")
-    return Outcome(
+    return ToolOutcome(
         note + _numbered_lines(lines, start, end), paths=(path,), seen={path: digest(data or b"")}, shown=True
     )
 

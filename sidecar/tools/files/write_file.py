@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ...providers.base import ToolSpec
-from ..base import Edit, Kind, PlannedCall, ToolContext, ToolInput
+from ..base import Edit, PlannedCall, ToolContext, ToolInput, ToolKind
 from .editing import change_summary, encode_edit, find_target, plan_edits
 
 
 class WriteFile:
-    kind: Kind = "edit"
+    kind: ToolKind = "edit"
     runs_alone = True
     spec = ToolSpec(
         "write_file",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...model.figures import CallSavings
 from ...model.index import SourceText
 from ...providers.base import ToolSpec
-from ..base import Intent, Kind, Outcome, PlannedCall, ToolContext, ToolError, ToolInput
+from ..base import Intent, PlannedCall, ToolContext, ToolError, ToolInput, ToolKind, ToolOutcome
 
 MAX_OUTPUT = 30 * 1024
 """In characters: the most that is returned of the lines that a call asks for."""
@@ -15,7 +15,7 @@ DEFAULT_OUTPUT = 6 * 1024
 
 
 class GetOutput:
-    kind: Kind = "read"
+    kind: ToolKind = "read"
     runs_alone = False
     spec = ToolSpec(
         "get_output",
@@ -43,10 +43,10 @@ class GetOutput:
             raise ToolError("`end_line` must not be before `start_line`.")
         library = context.library
 
-        async def run() -> Outcome:
+        async def run() -> ToolOutcome:
             found = await library.read(id, (start, end) if has_range else None)
             text = fit_lines(found, MAX_OUTPUT if has_range else DEFAULT_OUTPUT)
-            return Outcome(text, shown=True, measured=CallSavings(returned=library.count(text)))
+            return ToolOutcome(text, shown=True, measured=CallSavings(returned=library.count(text)))
 
         return PlannedCall(Intent("read", "."), run)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ...providers.base import ToolSpec
-from ..base import Intent, Kind, Outcome, PlannedCall, ToolContext, ToolInput
+from ..base import Intent, PlannedCall, ToolContext, ToolInput, ToolKind, ToolOutcome
 
 MAX_NAMED = 10
 """Files that the result names; the rest is counted."""
 
 
 class IndexPath:
-    kind: Kind = "search"
+    kind: ToolKind = "search"
     runs_alone = False
     spec = ToolSpec(
         "index_path",
@@ -25,13 +25,13 @@ class IndexPath:
         path = context.workspace.resolve(input.text("path")).shown
         library = context.library
 
-        async def run() -> Outcome:
+        async def run() -> ToolOutcome:
             kept, skipped = await library.add_path(path)
             tokens, lines = sum(source.tokens for source in kept), sum(source.lines for source in kept)
             head = f"{len(kept)} files can be searched: {lines} lines, about {tokens} tokens."
             named = [f"{source.id} {source.label}" for source in kept[:MAX_NAMED]]
             left = [f"left out: {name} ({reason})" for name, reason in skipped[:MAX_NAMED]]
             more = [f"… {len(skipped) - MAX_NAMED} more left out"] if len(skipped) > MAX_NAMED else []
-            return Outcome("\n".join([head, *named, *left, *more]), failed=not kept and bool(skipped))
+            return ToolOutcome("\n".join([head, *named, *left, *more]), failed=not kept and bool(skipped))
 
         return PlannedCall(Intent("read", path), run)

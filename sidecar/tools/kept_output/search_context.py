@@ -8,7 +8,7 @@ from ...model.figures import CallSavings
 from ...model.index import Results, SourceKind
 from ...policy.read_rules import excluded_summary
 from ...providers.base import ToolSpec
-from ..base import Intent, Kind, Outcome, PlannedCall, ToolContext, ToolError, ToolInput
+from ..base import Intent, PlannedCall, ToolContext, ToolError, ToolInput, ToolKind, ToolOutcome
 
 MAX_QUERIES = 8
 MAX_HITS = 20
@@ -24,7 +24,7 @@ KINDS = get_args(SourceKind)
 
 
 class SearchContext:
-    kind: Kind = "search"
+    kind: ToolKind = "search"
     runs_alone = False
     spec = ToolSpec(
         "search_context",
@@ -62,7 +62,7 @@ class SearchContext:
         limit = asked or library.hits_by_default()
         tokens = min(input.number("max_tokens", DEFAULT_TOKENS, low=50), MAX_TOKENS)
 
-        async def run() -> Outcome:
+        async def run() -> ToolOutcome:
             found = await library.search(
                 queries,
                 scope="project" if scope == "project" else "chat",
@@ -71,7 +71,7 @@ class SearchContext:
                 max_tokens=max(50, tokens - HEADER_TOKENS * limit * len(queries)),
             )
             measured = CallSavings(returned=sum(one.tokens for one in found), searches=len(queries))
-            return Outcome(render_results(queries, found), shown=True, measured=measured)
+            return ToolOutcome(render_results(queries, found), shown=True, measured=measured)
 
         return PlannedCall(Intent("read", "."), run)
 

@@ -12,7 +12,7 @@ from anyio.abc import TaskGroup
 
 from ...model import JsonObject
 from ...system.lazy import lazy_module
-from ..base import Outcome
+from ..base import ToolOutcome
 from .offers import clean_text
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ MAX_LINE = 500
 Show = Callable[[str], Awaitable[None]]
 
 
-class Call:
+class McpCall:
     """One call; `outcome` stays None when the connection was lost or the caller was cancelled."""
 
     def __init__(self, name: str, arguments: JsonObject) -> None:
         self.name = name
         self.arguments = arguments
-        self.outcome: Outcome | None = None
+        self.outcome: ToolOutcome | None = None
         self.scope = anyio.CancelScope()
         self.said, self.lines = anyio.create_memory_object_stream[str](MAX_PROGRESS)
 
@@ -74,7 +74,7 @@ class Calls:
         self.why = why
         self.over.set()
 
-    async def follow(self, call: Call, show: Show) -> None:
+    async def follow(self, call: McpCall, show: Show) -> None:
         """Start the call and show its progress until it ends; a cancelled caller returns at once, and the call is
         cancelled.
         """
@@ -88,7 +88,7 @@ class Calls:
         finally:
             call.scope.cancel()
 
-    async def _call_tool(self, call: Call) -> None:
+    async def _call_tool(self, call: McpCall) -> None:
         assert self._session is not None
         try:
             with call.said, call.scope:
@@ -100,6 +100,6 @@ class Calls:
         except Exception:
             # An exception here would cancel the parallel calls, which share the task group.
             logger.exception("a call of an MCP tool failed")
-            call.outcome = Outcome("The call failed inside the sidecar.", failed=True)
+            call.outcome = ToolOutcome("The call failed inside the sidecar.", failed=True)
         finally:
             self.count -= 1

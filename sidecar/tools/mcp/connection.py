@@ -20,10 +20,10 @@ from ...model import JsonObject
 from ...system import clock
 from ...system.lazy import lazy_module, load
 from ...system.redact import HIDDEN, MIN_LENGTH, redact_text
-from ..base import Outcome
-from .calls import Call, Calls, Show
+from ..base import ToolOutcome
+from .calls import Calls, McpCall, Show
 from .config import ServerConfig
-from .links import Link, ServerUnusable, innermost_error
+from .links import ServerLink, ServerUnusable, innermost_error
 from .offers import ToolOffer
 from .state import ServerState, State
 
@@ -84,11 +84,11 @@ class ServerConnection:
         self._stale = anyio.Event()
         self._attempts = 0
         self._wanted = time.monotonic()
-        self._link: Link | None = None
+        self._link: ServerLink | None = None
         self._calls: Calls | None = None
 
     @property
-    def link(self) -> Link | None:
+    def link(self) -> ServerLink | None:
         return self._link
 
     @property
@@ -132,7 +132,7 @@ class ServerConnection:
         while self.state.state in ("starting", "retrying"):
             await self._turned.wait()
 
-    async def call(self, name: str, arguments: JsonObject, show: Show) -> Outcome:
+    async def call(self, name: str, arguments: JsonObject, show: Show) -> ToolOutcome:
         """Call a tool and return its outcome, also when the call failed."""
         self.touch()
         with anyio.move_on_after(RESTART_S):
@@ -141,11 +141,11 @@ class ServerConnection:
         calls = self._calls
         if calls is None:
             why = self.state.error or f"it is {self.state.state}"
-            return Outcome(f"The MCP server {self.name!r} is not running: {why}", failed=True)
+            return ToolOutcome(f"The MCP server {self.name!r} is not running: {why}", failed=True)
         if calls.is_full:
-            return Outcome(f"The MCP server {self.name!r} is busy with {calls.count} calls.", failed=True)
+            return ToolOutcome(f"The MCP server {self.name!r} is busy with {calls.count} calls.", failed=True)
         seconds = self._config.timeout_ms / 1000
-        call = Call(name, arguments)
+        call = McpCall(name, arguments)
         with anyio.move_on_after(seconds) as limit:
             await calls.follow(call, show)
         self.touch()
@@ -154,12 +154,14 @@ class ServerConnection:
             return call.outcome
         if limit.cancelled_caught:
             said = f"gave no answer within {seconds:g} s, and was cancelled. It may have had effects."
-            return Outcome(f"{self.name}/{name} {said}", failed=True)
+            return ToolOutcome(f"{self.name}/{name} {said}", failed=True)
         with anyio.move_on_after(EXIT_REASON_WAIT_S):
             # The call fails a moment before the exit code and the last words of stderr are there.
             await calls.over.wait()
         said = f"The MCP server {self.name!r} was lost in the middle of {name}: {calls.why}"
-        return Outcome(f"{said}\nIt is being connected again. The call may have done something.", failed=True)
+        return ToolOutcome(
+            f"{said}\nIt is being connected again. The call may have done something.", failed=True
+        )
 
     async def _keep_connected(self) -> None:
         while True:
@@ -196,7 +198,9 @@ class ServerConnection:
             self._attempts = 0
         return began is not None, _safe_message(why, self._config)
 
-    async def _serve(self, session: ClientSession, link: Link, calls: Calls, found: sdk.ToolListing) -> None:
+    async def _serve(
+        self, session: ClientSession, link: ServerLink, calls: Calls, found: sdk.ToolListing
+    ) -> None:
         """Accept calls until the link ends, or nobody needs the server any more."""
         async with anyio.create_task_group() as tasks:
             calls.open(session, tasks)
@@ -289,7 +293,7 @@ def _load_sdk() -> None:
     sdk.silence_loggers()
 
 
-def _open_link(config: ServerConfig, environ: Mapping[str, str]) -> AbstractAsyncContextManager[Link]:
+def _open_link(config: ServerConfig, environ: Mapping[str, str]) -> AbstractAsyncContextManager[ServerLink]:
     """Open the link to this server; it ends with the context."""
     if config.url is not None:
         return http.open_http_link(config)

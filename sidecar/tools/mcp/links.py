@@ -14,7 +14,7 @@ class ServerUnusable(Exception):
     """The server cannot be started or reached, or sends what cannot be parsed; the message is for the user."""
 
 
-class Link(Protocol):
+class ServerLink(Protocol):
     """`read` and `write` are streams of the SDK's messages; `ended` is set when no more will come.
 
     `mark` is in the environment of all that the server starts, when it is a process of ours.

@@ -12,7 +12,7 @@ from ...model import JsonObject
 from ...model.content import GivenBlock
 from ...system.redact import redact_text
 from ...text.surrogates import well_formed
-from ..base import Outcome
+from ..base import ToolOutcome
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
@@ -56,7 +56,7 @@ def parse_offers(tools: Iterable[ForeignTool]) -> tuple[list[ToolOffer], list[st
     return list(offers.values()), left_out
 
 
-def outcome_of(result: CallToolResult) -> Outcome:
+def outcome_of(result: CallToolResult) -> ToolOutcome:
     """Return the answer as text (its texts, other content by type and size, and its data when there are no texts), and
     its images and audio.
     """
@@ -68,7 +68,7 @@ def outcome_of(result: CallToolResult) -> Outcome:
     if len(whole) > MAX_RESULT:
         whole = f"{whole[:MAX_RESULT]}\n… {len(whole) - MAX_RESULT} more characters are left out"
     media = tuple(block for piece in result.content if (block := _medium(piece)) is not None)
-    return Outcome(whole or "(no output)", failed=bool(result.is_error), media=media)
+    return ToolOutcome(whole or "(no output)", failed=bool(result.is_error), media=media)
 
 
 def clean_text(text: str) -> str:

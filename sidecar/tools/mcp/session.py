@@ -28,8 +28,8 @@ from pydantic import ValidationError
 
 from ... import __version__
 from ...model import JsonObject
-from ..base import Outcome
-from .links import Link, innermost_error
+from ..base import ToolOutcome
+from .links import ServerLink, innermost_error
 from .offers import ToolOffer, clean_text, outcome_of, parse_offers
 
 MAX_LISTED = 2000
@@ -56,7 +56,7 @@ def silence_loggers() -> None:
         logger.setLevel(max(logging.WARNING, logger.level))
 
 
-def make_session(link: Link, tools_changed: Callable[[], None]) -> ClientSession:
+def make_session(link: ServerLink, tools_changed: Callable[[], None]) -> ClientSession:
     """Return a session over this link, to be entered and exited by one task."""
 
     async def on_message(message: Any) -> None:
@@ -98,7 +98,7 @@ async def list_tools(session: ClientSession) -> ToolListing:
 
 async def call_tool(
     session: ClientSession, name: str, arguments: JsonObject, progress: ProgressFnT
-) -> Outcome:
+) -> ToolOutcome:
     """Call a tool. A cancelled call sends the cancellation to the server. Raises ConnectionLost when the connection
     ends.
 
@@ -112,9 +112,9 @@ async def call_tool(
     except MCPError as error:
         if error.code == CONNECTION_CLOSED:
             raise ConnectionLost(error.message) from error
-        return Outcome(f"The server refused the call: {_truncate(error.message)}", failed=True)
+        return ToolOutcome(f"The server refused the call: {_truncate(error.message)}", failed=True)
     except (ValueError, RuntimeError) as error:
-        return Outcome(f"The call failed: {error_reason(error)}", failed=True)
+        return ToolOutcome(f"The call failed: {error_reason(error)}", failed=True)
 
 
 def error_reason(error: BaseException) -> str:

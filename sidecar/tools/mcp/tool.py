@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ...providers.base import ToolSpec
-from ..base import Intent, Kind, Outcome, PlannedCall, ToolContext, ToolInput
+from ..base import Intent, PlannedCall, ToolContext, ToolInput, ToolKind, ToolOutcome
 
 if TYPE_CHECKING:
     from .connection import ServerConnection
@@ -25,7 +25,7 @@ class MountedTool:
 
     def __init__(self, name: str, offer: ToolOffer, connection: ServerConnection) -> None:
         self.spec = ToolSpec(name, offer.description, offer.input_schema)
-        self.kind: Kind = "read" if offer.reads_only else "other"
+        self.kind: ToolKind = "read" if offer.reads_only else "other"
         self.runs_alone = not offer.reads_only
         self._offer = offer
         self._connection = connection
@@ -36,7 +36,7 @@ class MountedTool:
     async def prepare(self, input: ToolInput, context: ToolContext) -> PlannedCall:
         subject = f"{self._connection.name}/{self._offer.name}"
 
-        async def run() -> Outcome:
+        async def run() -> ToolOutcome:
             return await self._connection.call(self._offer.name, input.values, context.show)
 
         return PlannedCall(Intent("mcp", subject, reads_only=self._offer.reads_only), run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...model import JsonObject
 from ...providers.base import ToolSpec
-from ..base import Intent, Kind, Outcome, PlannedCall, ToolContext, ToolError, ToolInput, UserAnswer
+from ..base import Intent, PlannedCall, ToolContext, ToolError, ToolInput, ToolKind, ToolOutcome, UserAnswer
 
 MAX_QUESTION = 4000
 MAX_CHOICES = 12
@@ -17,7 +17,7 @@ CANCELLED = "The user closed the question without an answer. Go on without it, o
 
 
 class AskUser:
-    kind: Kind = "other"
+    kind: ToolKind = "other"
     runs_alone = True
     spec = ToolSpec(
         "ask_user",
@@ -42,8 +42,8 @@ class AskUser:
             raise ToolError(f"`question` must have at most {MAX_QUESTION} characters.")
         schema = _form(_choices(input.get("choices")), input.flag("free_text"))
 
-        async def run() -> Outcome:
-            return Outcome(_answer_text(await context.ask(question, schema)))
+        async def run() -> ToolOutcome:
+            return ToolOutcome(_answer_text(await context.ask(question, schema)))
 
         return PlannedCall(Intent("read", "."), run)
 

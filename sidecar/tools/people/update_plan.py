@@ -7,14 +7,14 @@ from typing import get_args
 from ...providers.base import ToolSpec
 from ..base import (
     Intent,
-    Kind,
-    Outcome,
     PlanEntry,
     PlannedCall,
     PlanStatus,
     ToolContext,
     ToolError,
     ToolInput,
+    ToolKind,
+    ToolOutcome,
 )
 
 STATUSES: tuple[PlanStatus, ...] = get_args(PlanStatus)
@@ -24,7 +24,7 @@ MAX_STEP = 500
 
 
 class UpdatePlan:
-    kind: Kind = "think"
+    kind: ToolKind = "think"
     runs_alone = False
     spec = ToolSpec(
         "update_plan",
@@ -54,10 +54,10 @@ class UpdatePlan:
     async def prepare(self, input: ToolInput, context: ToolContext) -> PlannedCall:
         entries = _entries(input.get("plan"))
 
-        async def run() -> Outcome:
+        async def run() -> ToolOutcome:
             await context.plan(entries)
             done = sum(entry.status == "completed" for entry in entries)
-            return Outcome(f"The plan is shown: {done} of {len(entries)} steps are done.")
+            return ToolOutcome(f"The plan is shown: {done} of {len(entries)} steps are done.")
 
         return PlannedCall(Intent("read", "."), run)
 

@@ -17,12 +17,12 @@ from ...providers.base import ToolSpec
 from ...system.redact import redact_text
 from ...system.sandbox import Sandbox
 from ...text.token_estimate import BYTES_PER_TOKEN
-from ..base import Intent, Kind, Outcome, PlannedCall, ToolContext, ToolError, ToolInput
+from ..base import Intent, PlannedCall, ToolContext, ToolError, ToolInput, ToolKind, ToolOutcome
 from ..kept_output import findings
 from ..kept_output.findings import INLINE_BYTES
 from ..kept_output.search_context import render_results
 from .run_command import MAX_TITLE, command_line
-from .runner import ExitStatus, Job, Runner, Show, time_limit
+from .runner import ExitStatus, ProgramRun, Runner, Show, time_limit
 from .transcript import Transcript
 
 MAX_COMMANDS = 20
@@ -47,7 +47,7 @@ TAIL_LINES = 12
 class RunBatch:
     """`inline` is the number of bytes of output that are sent in full."""
 
-    kind: Kind = "execute"
+    kind: ToolKind = "execute"
     runs_alone = True
     spec = ToolSpec(
         "run_batch",
@@ -100,7 +100,7 @@ class RunBatch:
         intent = Intent("run", shown, folder=here, parts=commands, sandbox=confinement)
         return PlannedCall(intent, partial(self._run, plan, box, context))
 
-    async def _run(self, plan: _Batch, box: Sandbox | None, context: ToolContext) -> Outcome:
+    async def _run(self, plan: _Batch, box: Sandbox | None, context: ToolContext) -> ToolOutcome:
         refused = dict(context.refused)
         done: dict[int, _FinishedCommand] = {}
         limit = anyio.CapacityLimiter(plan.at_once)
@@ -114,7 +114,7 @@ class RunBatch:
                 if left <= 0:
                     refused[at] = "Not run: the time was over."
                     return
-                job = Job([self._runner.shell(), "-c", command], left, part=str(at))
+                job = ProgramRun([self._runner.shell(), "-c", command], left, part=str(at))
                 transcript = Transcript(MAX_OUTPUT_BYTES)
                 try:
                     ended = await self._runner.run(job, box, transcript, context, stage.of(label))
@@ -146,7 +146,7 @@ class RunBatch:
         done: Mapping[int, _FinishedCommand],
         refused: Mapping[int, str],
         context: ToolContext,
-    ) -> Outcome:
+    ) -> ToolOutcome:
         sources = [one.source for one in done.values() if one.source]
         found = await findings.search_sources(plan.queries, sources, context)
         share = self._tail_share(plan, done, found)
@@ -163,7 +163,7 @@ class RunBatch:
         ]
         shown = "\n".join(parts)
         kept_all = len(sources) == sum(bool(one.size) for one in done.values())
-        return Outcome(
+        return ToolOutcome(
             shown,
             failed=any(one.ended.failed for one in done.values()) or not done,
             whole=None

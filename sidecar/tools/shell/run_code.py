@@ -19,11 +19,11 @@ from ...providers.base import ToolSpec
 from ...system import scratch
 from ...system.redact import redact_text
 from ...system.sandbox import Sandbox
-from ..base import Intent, Kind, Outcome, PlannedCall, ToolContext, ToolError, ToolInput
+from ..base import Intent, PlannedCall, ToolContext, ToolError, ToolInput, ToolKind, ToolOutcome
 from ..kept_output import findings
 from ..kept_output.findings import INLINE_BYTES
 from .run_command import MAX_TITLE
-from .runner import DEFAULT_TIMEOUT_MS, ExitStatus, Job, Runner, time_limit
+from .runner import DEFAULT_TIMEOUT_MS, ExitStatus, ProgramRun, Runner, time_limit
 from .runtimes import ALIASES, Runtime, RuntimeBroken, first_working, is_broken
 from .transcript import Transcript
 
@@ -39,7 +39,7 @@ class RunCode:
     bytes of output that are sent in full.
     """
 
-    kind: Kind = "execute"
+    kind: ToolKind = "execute"
     runs_alone = True
 
     def __init__(self, runner: Runner, runtimes: Mapping[str, Runtime], inline: int = INLINE_BYTES) -> None:
@@ -85,7 +85,7 @@ class RunCode:
                 f"There is {', '.join(others) or 'none'}."
             ) from broken
 
-    async def _run(self, program: _Program, box: Sandbox | None, context: ToolContext) -> Outcome:
+    async def _run(self, program: _Program, box: Sandbox | None, context: ToolContext) -> ToolOutcome:
         try:
             folder = await context.block(program.write_files, context.call_key, context.workspace.root)
         except OSError as error:
@@ -98,7 +98,7 @@ class RunCode:
                 await anyio.to_thread.run_sync(scratch.remove, folder)
         label = f"{program.runtime.language}: {' '.join(program.code.split())[:MAX_LABEL]}"
         told = await findings.show_output(printed.transcript, label, program.queries, self._inline, context)
-        return Outcome(
+        return ToolOutcome(
             told.text + printed.line,
             failed=printed.ended.failed,
             exit_code=printed.ended.exit_code,
@@ -118,14 +118,16 @@ class RunCode:
         if program.runtime.build:
             argv = _fill_placeholders(program.runtime.build, words)
             # A compiler's warnings about code that it accepts are not output of the code.
-            job = Job(argv, program.seconds, environ=environ, scratch=folder)
+            job = ProgramRun(argv, program.seconds, environ=environ, scratch=folder)
             said = Transcript()
             ended = await self._runner.run(job, box, said, context)
             if ended.failed:
                 await context.show(redact_text(said.short()))
                 return _ProgramResult(said, ended, built=False)
         left = max(0.0, until - anyio.current_time())
-        job = Job(_fill_placeholders(program.runtime.run, words), left, environ=environ, scratch=folder)
+        job = ProgramRun(
+            _fill_placeholders(program.runtime.run, words), left, environ=environ, scratch=folder
+        )
         transcript = Transcript()
         return _ProgramResult(transcript, await self._runner.run(job, box, transcript, context, context.show))
 

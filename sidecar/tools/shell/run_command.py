@@ -11,8 +11,8 @@ from functools import partial
 from ...providers.base import ToolSpec
 from ...system.redact import redact_text
 from ...system.sandbox import Sandbox
-from ..base import Intent, Kind, Outcome, PlannedCall, ToolContext, ToolError, ToolInput
-from .runner import DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS, Job, Runner, time_limit
+from ..base import Intent, PlannedCall, ToolContext, ToolError, ToolInput, ToolKind, ToolOutcome
+from .runner import DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS, ProgramRun, Runner, time_limit
 from .transcript import MAX_SHORT_BYTES, Transcript
 
 MAX_COMMAND = 64 * 1024
@@ -23,7 +23,7 @@ MAX_TITLE = 80
 
 
 class RunCommand:
-    kind: Kind = "execute"
+    kind: ToolKind = "execute"
     runs_alone = True
     spec = ToolSpec(
         "run_command",
@@ -63,17 +63,17 @@ class RunCommand:
         cwd = input.text("cwd", ".")
         await context.block(_check_folder, context, cwd)
         box = await self._runner.box(context)
-        job = Job([self._runner.shell(), "-c", command], seconds, cwd)
+        job = ProgramRun([self._runner.shell(), "-c", command], seconds, cwd)
         confinement = await self._runner.confinement(box, context)
         intent = Intent("run", command, folder=context.workspace.resolve(cwd).shown, sandbox=confinement)
         return PlannedCall(intent, partial(self._run, job, box, context))
 
-    async def _run(self, job: Job, box: Sandbox | None, context: ToolContext) -> Outcome:
+    async def _run(self, job: ProgramRun, box: Sandbox | None, context: ToolContext) -> ToolOutcome:
         transcript = Transcript()
         ended = await self._runner.run(job, box, transcript, context, context.show)
         whole = redact_text(transcript.whole() + ended.line) if transcript.size > MAX_SHORT_BYTES else None
         short = redact_text(transcript.short() + ended.line)
-        return Outcome(short, failed=ended.failed, exit_code=ended.exit_code, whole=whole)
+        return ToolOutcome(short, failed=ended.failed, exit_code=ended.exit_code, whole=whole)
 
 
 def command_line(input: ToolInput, name: str) -> str:

@@ -18,7 +18,7 @@ from ...policy.protected import is_watched
 from ...system import environment, process_tree, sandbox
 from ...system.programs import find_program
 from ...system.redact import redact_text
-from ...system.survey import Survey, compare, survey
+from ...system.survey import FolderSurvey, compare, survey
 from ...workspace.paths import not_found_refusal
 from ..base import Confinement, ToolContext, ToolError, ToolInput
 from .transcript import Transcript
@@ -64,12 +64,12 @@ class Bounds(msgspec.Struct, frozen=True):
     max_memory: int = 0
     max_tmp: int = sandbox.MAX_TMP
 
-    def limits(self) -> process_tree.Limits:
+    def limits(self) -> process_tree.ProcessLimits:
         half = os.sysconf("SC_PAGESIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-        return process_tree.Limits(self.max_processes, self.max_memory or half)
+        return process_tree.ProcessLimits(self.max_processes, self.max_memory or half)
 
-    def view(self, before: Survey) -> sandbox.View:
-        return sandbox.View(
+    def view(self, before: FolderSurvey) -> sandbox.SandboxView:
+        return sandbox.SandboxView(
             others=self.others,
             readable=self.readable,
             read_only=self.read_only,
@@ -81,7 +81,7 @@ class Bounds(msgspec.Struct, frozen=True):
         )
 
 
-class Job(msgspec.Struct, frozen=True):
+class ProgramRun(msgspec.Struct, frozen=True):
     """A program to run. `scratch` is a private folder that it may write to; `part` tells it from others of the same
     call.
     """
@@ -148,7 +148,7 @@ class Runner:
 
     async def run(
         self,
-        job: Job,
+        job: ProgramRun,
         box: sandbox.Sandbox | None,
         transcript: Transcript,
         context: ToolContext,
@@ -164,7 +164,7 @@ class Runner:
         raise ToolError(f"The command was not started: its sandbox could not be set up ({said}).")
 
     async def _run_once(
-        self, job: Job, box: sandbox.Sandbox | None, output: _Output, context: ToolContext
+        self, job: ProgramRun, box: sandbox.Sandbox | None, output: _Output, context: ToolContext
     ) -> ExitStatus:
         root = context.workspace.root
         before = await context.block(survey, root, is_watched)
@@ -206,7 +206,12 @@ class Runner:
         return ExitStatus(child.exit_code, timed_out, tuple(notes))
 
     async def _sandboxed_command(
-        self, job: Job, where: str, box: sandbox.Sandbox | None, before: Survey, context: ToolContext
+        self,
+        job: ProgramRun,
+        where: str,
+        box: sandbox.Sandbox | None,
+        before: FolderSurvey,
+        context: ToolContext,
     ) -> tuple[list[str], dict[str, str]]:
         if box is None:
             return list(job.argv), {**self.environ, **job.environ}
@@ -218,7 +223,7 @@ class Runner:
         )
         return wrapped, {**environment.select_environment(self.environ, bounds.environment), **job.environ}
 
-    def _exit_note(self, child: process_tree.Child, limit: float | None) -> str:
+    def _exit_note(self, child: process_tree.SupervisedProcess, limit: float | None) -> str:
         if child.exceeded == "processes":
             most = self._bounds.max_processes
             return f"killed: it had more than {most} processes and threads (`tools.max_processes`)"
@@ -252,7 +257,7 @@ class _Output:
         self._show = show
         self._held = b""
 
-    async def follow(self, child: process_tree.Child, seconds: float, *, confined: bool) -> bool:
+    async def follow(self, child: process_tree.SupervisedProcess, seconds: float, *, confined: bool) -> bool:
         """Take all its output; return whether the time limit ended it. Raises _NotConfined."""
         with anyio.move_on_after(seconds) as limit:
             # The end of the output is not the end of the program: it may have closed its output and gone on.
@@ -283,7 +288,7 @@ async def _hold_mount_points(root: str) -> sandbox.MountPoints:
     return points
 
 
-def _leftover_notes(child: process_tree.Child) -> list[str]:
+def _leftover_notes(child: process_tree.SupervisedProcess) -> list[str]:
     if not child.left_behind:
         return []
     one = child.left_behind == 1

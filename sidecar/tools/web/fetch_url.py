@@ -18,7 +18,16 @@ from ...providers.base import ToolSpec
 from ...settings.values import FetchSettings
 from ...system.lazy import lazy_module
 from ...system.redact import redact_text
-from ..base import Intent, Kind, Outcome, OutputLibrary, PlannedCall, ToolContext, ToolError, ToolInput
+from ..base import (
+    Intent,
+    OutputLibrary,
+    PlannedCall,
+    ToolContext,
+    ToolError,
+    ToolInput,
+    ToolKind,
+    ToolOutcome,
+)
 from ..kept_output.findings import source_reference
 from ..kept_output.search_context import render_results
 
@@ -47,7 +56,7 @@ SHOW_AGE_AFTER_S = 60
 class FetchUrl:
     """`web` is shared by all chats; `settings` are those of the chat's project."""
 
-    kind: Kind = "fetch"
+    kind: ToolKind = "fetch"
     runs_alone = False
     spec = ToolSpec(
         "fetch_url",
@@ -96,7 +105,7 @@ class FetchUrl:
         select = input.optional_text("select")
         refresh = input.flag("refresh")
 
-        async def run() -> Outcome:
+        async def run() -> ToolOutcome:
             got = await self._fetch(target, select, refresh, context)
             return await self._outcome(got, target.url, wished, select, context)
 
@@ -136,7 +145,7 @@ class FetchUrl:
 
     async def _outcome(
         self, got: pages.FetchedPage, asked: str, query: str | None, select: str | None, context: ToolContext
-    ) -> Outcome:
+    ) -> ToolOutcome:
         page = got.page
         body = await context.block(_body, page, select)
         head = _head(got, asked)
@@ -145,22 +154,22 @@ class FetchUrl:
             library = context.library
         except ToolError:
             note = "\n(The index is switched off, so the page cannot be searched.)" if query else ""
-            return Outcome(f"{head}{note}\n\n{body}", measured=asking)
+            return ToolOutcome(f"{head}{note}\n\n{body}", measured=asking)
         source = await library.keep(body, page.url if select is None else f"{page.url} {select}", "page")
         if query is not None:
             found, returned = await _hits(library, query, source)
             measured = msgspec.structs.replace(asking, searches=1, captured=source.tokens, returned=returned)
             return _partial_outcome(f"{head}\n\n{found}", body, source, measured)
         if len(body.encode()) <= self._inline:
-            return Outcome(f"{head}\n\n{body}", shown=True, source=source.id, measured=asking)
+            return ToolOutcome(f"{head}\n\n{body}", shown=True, source=source.id, measured=asking)
         outlined = await context.block(_outline, body, source, library.count)
         preview = f"{head}\n\n{outlined or await library.preview(body, source)}"
         measured = msgspec.structs.replace(asking, captured=source.tokens, sent=library.count(preview))
         return _partial_outcome(preview, body, source, measured)
 
 
-def _partial_outcome(text: str, whole: str, source: Source, measured: CallSavings) -> Outcome:
-    return Outcome(text, shown=True, whole=whole, source=source.id, measured=measured)
+def _partial_outcome(text: str, whole: str, source: Source, measured: CallSavings) -> ToolOutcome:
+    return ToolOutcome(text, shown=True, whole=whole, source=source.id, measured=measured)
 
 
 def _body(page: WebPage, select: str | None) -> str:

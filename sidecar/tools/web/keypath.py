@@ -17,7 +17,7 @@ WIDTH = 100
 MAX_DEPTH = 8
 """Levels that are indented; deeper ones would mostly be indentation."""
 
-Step = str | int | None
+PathPart = str | int | None
 """A key, an index in a list (negative from its end), or None for every entry."""
 
 _STEP = re.compile(
@@ -30,13 +30,13 @@ class PathNotFound(Exception):
     """The document has nothing at that path; the message says where it ends and what is there instead."""
 
 
-def steps(path: str) -> list[Step]:
+def steps(path: str) -> list[PathPart]:
     """Parse a path; raise PathNotFound when it is none."""
     rest = path.strip().removeprefix("$")
     rest = rest if rest.startswith((".", "[")) or not rest else f".{rest}"
     if rest == ".":
         return []
-    found: list[Step] = []
+    found: list[PathPart] = []
     at = 0
     while at < len(rest):
         match = _STEP.match(rest, at)
@@ -59,7 +59,7 @@ def format_value(value: Any) -> str:
     return value if isinstance(value, str) else "\n".join(_lines(value, 0))
 
 
-def _step(match: re.Match[str]) -> Step:
+def _step(match: re.Match[str]) -> PathPart:
     if match["number"] is not None:
         return int(match["number"])
     if match["every"] is not None:
@@ -67,7 +67,7 @@ def _step(match: re.Match[str]) -> Step:
     return next(part for part in (match["quoted"], match["single"], match["key"]) if part is not None)
 
 
-def _walk(value: Any, steps: list[Step], done: str) -> Any:
+def _walk(value: Any, steps: list[PathPart], done: str) -> Any:
     for number, step in enumerate(steps):
         if step is None:
             return _walk_entries(value, steps[number + 1 :], done)
@@ -76,7 +76,7 @@ def _walk(value: Any, steps: list[Step], done: str) -> Any:
     return value
 
 
-def _walk_entries(value: Any, rest: list[Step], done: str) -> list[Any]:
+def _walk_entries(value: Any, rest: list[PathPart], done: str) -> list[Any]:
     if not isinstance(value, dict | list):
         raise PathNotFound(f"`select`: {_location(done)} is {_kind(value)}, which has no entries.")
     found, missing = [], None

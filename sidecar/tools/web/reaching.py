@@ -40,7 +40,7 @@ USER_AGENT = "sidecar (fetch_url)"
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 
-class Limits(msgspec.Struct, frozen=True):
+class FetchLimits(msgspec.Struct, frozen=True):
     """`seconds` limits one request from DNS to the last byte, however slowly the bytes arrive; `bytes` limits a
     response, compressed and decompressed: a few times the longest page that people read.
     """
@@ -51,7 +51,7 @@ class Limits(msgspec.Struct, frozen=True):
     connect: float = 5.0
 
 
-DEFAULTS = Limits()
+DEFAULTS = FetchLimits()
 
 
 class Unavailable(Exception):
@@ -83,7 +83,7 @@ async def resolve(host: str, port: int) -> list[str]:
 class WebClient:
     """Requests permitted addresses. `wanted` decides by the response headers whether to read the body."""
 
-    def __init__(self, resolve: Resolve = resolve, limits: Limits = DEFAULTS) -> None:
+    def __init__(self, resolve: Resolve = resolve, limits: FetchLimits = DEFAULTS) -> None:
         self._resolve = resolve
         self.limits = limits
         self._secure: ssl.SSLContext | None = None

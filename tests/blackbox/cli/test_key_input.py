@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sidecar.cli.terminal.edited_text import EditedText
-from sidecar.cli.terminal.key_input import Input, Key, KeyDecoder, Pasted, Typed
+from sidecar.cli.terminal.key_input import Input, KeyDecoder, KeyPress, Pasted, Typed
 from sidecar.cli.terminal.pastes import Pastes
 
 
@@ -25,14 +25,17 @@ def joined(inputs: list[Input]) -> list[Input]:
     ("sent", "inputs"),
     [
         ("höre 你好", [Typed("höre 你好")]),
-        ("a\r", [Typed("a"), Key("submit")]),
+        ("a\r", [Typed("a"), KeyPress("submit")]),
         ("\x1b[200~one\r\ntwo\rthree\x1b[201~x", [Pasted("one\ntwo\nthree"), Typed("x")]),
         ("\x1b[200~a\x03\x1b[31m\x1b[20\x1b[201~", [Pasted("a\x03\x1b[31m\x1b[20")]),
         ("\x1b[200~\x1b[201~", [Pasted("")]),
-        ("\x1b[A\x1bOB\x1b[1;5C\x1b[3~", [Key("up"), Key("down"), Key("word_right"), Key("erase_right")]),
-        ("\x1b\r\x1b\x7f", [Key("newline"), Key("erase_word_left")]),
+        (
+            "\x1b[A\x1bOB\x1b[1;5C\x1b[3~",
+            [KeyPress("up"), KeyPress("down"), KeyPress("word_right"), KeyPress("erase_right")],
+        ),
+        ("\x1b\r\x1b\x7f", [KeyPress("newline"), KeyPress("erase_word_left")]),
         ("\x1b[15~\x1b[<0;1;2M\x00ok", [Typed("ok")]),
-        ("\x03\x04\t", [Key("interrupt"), Key("end_of_input"), Key("complete")]),
+        ("\x03\x04\t", [KeyPress("interrupt"), KeyPress("end_of_input"), KeyPress("complete")]),
     ],
 )
 def test_keys_and_pastes_are_decoded(sent: str, inputs: list[Input], size: int) -> None:
@@ -45,7 +48,7 @@ def test_keys_and_pastes_are_decoded(sent: str, inputs: list[Input], size: int) 
 def test_a_lone_escape_and_a_paste_without_an_end_are_given_up() -> None:
     decoder = KeyDecoder()
     assert (list(decoder.decode(b"\x1b")), decoder.pending) == ([], True)
-    assert list(decoder.flush()) == [Key("escape")]
+    assert list(decoder.flush()) == [KeyPress("escape")]
     assert (list(decoder.decode(b"\x1b[200~half\x1b[2")), decoder.pasting) == ([], True)
     assert list(decoder.flush()) == [Pasted("half\x1b[2")]
     assert not decoder.pending

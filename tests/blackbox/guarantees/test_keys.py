@@ -278,12 +278,12 @@ def test_the_keyring_is_left_alone_until_a_key_is_missing(spawn: Spawner, canary
 async def test_the_worker_of_a_local_model_is_told_no_key(
     canary: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sidecar.providers.local.child import Child
+    from sidecar.providers.local.child import ModelWorker
     from sidecar.providers.local.files import LocalModel
 
     for name in ("OPENAI_API_KEY", "MINE", "SIDECAR_TOKEN"):
         monkeypatch.setenv(name, canary)
-    worker = await Child.start(LocalModel("m", str(tmp_path / "m.gguf"), (0, 0), "m", 8), 60)
+    worker = await ModelWorker.start(LocalModel("m", str(tmp_path / "m.gguf"), (0, 0), "m", 8), 60)
     told = _of_processes(worker.pid, "environ") + _of_processes(worker.pid, "cmdline")
     await worker.kill()
 

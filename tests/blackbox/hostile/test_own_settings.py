@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sidecar.system import sandbox
-from sidecar.system.sandbox import View
+from sidecar.system.sandbox import SandboxView
 from tests.blackbox.mutants.patching import environment, source
 from tests.blackbox.work.test_permissions import answer
 from tests.blackbox.work.workbench import Json, Workbench, call, statuses
@@ -104,7 +104,7 @@ def test_no_folder_around_what_is_read_only_is_renamed(tmp_path: Path, line: str
     (project / "a/b/check.sh").write_text("kept\n")
     hidden.mkdir(parents=True)
     (hidden / "hooks.json").write_text("kept\n")
-    view = View(read_only=[str(project / "a/b/check.sh")])
+    view = SandboxView(read_only=[str(project / "a/b/check.sh")])
     hide = "mv c x2; mkdir -p c/d/settings; echo evil > c/d/settings/hooks.json"
     script = f"{line}; {hide}; touch ok; touch a/new c/d/new"
     argv = ["/bin/sh", "-c", script]

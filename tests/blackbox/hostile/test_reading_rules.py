@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sidecar.policy.read_rules import ReadRules, excluded_summary
-from sidecar.tools.base import Outcome, ToolError
+from sidecar.tools.base import ToolError, ToolOutcome
 from sidecar.tools.files.edit_file import EditFile
 from sidecar.tools.files.grep import Grep
 from sidecar.workspace.names import RealNames
@@ -263,7 +263,7 @@ async def test_grep_leaves_the_same_files_out_with_and_without_ripgrep(
 ) -> None:
     tool = Grep(lambda: program and shutil.which(program))
     outcome = await carry_out(tool, {"pattern": SECRET}, context)
-    assert outcome == Outcome(
+    assert outcome == ToolOutcome(
         f"b.txt:1:b.txt {SECRET}\n(2 files are left out: .env (.env asks: it holds keys or passwords);"
         " vault/a.txt (a rule denies read(vault/**)))",
         matched=("b.txt",),

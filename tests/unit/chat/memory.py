@@ -12,7 +12,7 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from sidecar.chat.journal.identity import Address
+from sidecar.chat.journal.identity import ChatAddress
 from sidecar.chat.services.client_app import (
     AppToolCall,
     BufferRequest,
@@ -40,7 +40,7 @@ from sidecar.providers.endpoints import Endpoints
 from sidecar.providers.registry import ProviderRegistry
 from sidecar.settings.values import settings_of
 from sidecar.store import Store
-from sidecar.tools.base import Outcome
+from sidecar.tools.base import ToolOutcome
 from tests.support.patience import PATIENCE_S
 
 ME = ProcessIdentity("me", "boot", "", 100, 1)
@@ -82,7 +82,7 @@ class ScriptedApp:
     async def ask_input(self, request: InputRequest) -> InputAnswer:
         raise Failure("not_found", "This app asks nothing")
 
-    async def call_tool(self, request: AppToolCall) -> Outcome:
+    async def call_tool(self, request: AppToolCall) -> ToolOutcome:
         raise Failure("not_found", "This app has no tools")
 
     async def read_buffer(self, request: BufferRequest) -> str | None:
@@ -140,7 +140,7 @@ async def open_session(
 ) -> AsyncIterator[Session]:
     """One chat of an empty database; `options` are those of `open_chats`."""
     async with open_store() as store, open_chats(store, provider, **options) as chats:
-        address = Address("chat", str(project) if project else None)
+        address = ChatAddress("chat", str(project) if project else None)
         yield (await chats.open(address, create=True)).session
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio
 
-from sidecar.chat.journal.identity import Address
+from sidecar.chat.journal.identity import ChatAddress
 from sidecar.chat.sessions.chats import OpenedChat
 from sidecar.model.content import Turn
 from sidecar.providers.base import Completion, TextDelta
@@ -12,7 +12,7 @@ from sidecar.store import Store
 from tests.unit.chat.memory import HEIR, events, finish, open_chats, open_store, send, summarise, turns
 from tests.unit.engines.sinks import ScriptedReplies
 
-CHAT = Address("chat")
+CHAT = ChatAddress("chat")
 
 
 async def kill_during_a_turn(store: Store, *waiting: str) -> None:

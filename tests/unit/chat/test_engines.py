@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from sidecar.chat.journal.identity import Address
+from sidecar.chat.journal.identity import ChatAddress
 from sidecar.chat.sessions.session import Session
 from sidecar.engines.base import EngineCapabilities, EngineChat, Sink, TurnRequest
 from sidecar.engines.registry import BUILT_IN, EngineEntry, EngineRegistry
@@ -17,7 +17,7 @@ from sidecar.model.content import EndReason
 from sidecar.model.failures import Failure, ProviderFailed, Refused, StorageFailed
 from sidecar.providers.base import Completion, TextDelta, TokenUsage, ToolCall
 from sidecar.providers.registry import AUTO
-from sidecar.tools.base import Outcome
+from sidecar.tools.base import ToolOutcome
 from sidecar.tools.toolbox import CallResult
 from tests.unit.chat.memory import (
     events,
@@ -59,7 +59,7 @@ class EchoEngine:
         if words == "tool":
             call = ToolCall("1", "look", {})
             await sink.tool_started(call, "look()", "read")
-            await sink.tool_ended(call, CallResult(Outcome("seen")))
+            await sink.tool_ended(call, CallResult(ToolOutcome("seen")))
         for word in words.split():
             await sink.text(f"{word} ")
         if words == "wait":
@@ -236,7 +236,7 @@ async def test_a_replaced_database_closes_the_engines_of_all_chats() -> None:
         open_store() as store,
         open_chats(store, NO_PROVIDER, engines=registry, engine="echo") as chats,
     ):
-        session = (await chats.open(Address("chat"), create=True)).session
+        session = (await chats.open(ChatAddress("chat"), create=True)).session
         await send(session, "Hello")
         await finish(session)
         chats.reset()
@@ -300,7 +300,7 @@ async def test_a_chat_takes_no_engine_that_is_not_in_the_registry(name: str) -> 
         open_chats(store, NO_PROVIDER, engines=with_echo(EchoEngine())) as chats,
     ):
         with pytest.raises(Refused) as refused:
-            await chats.open(Address("chat"), create=True, changes={"engine": name})
+            await chats.open(ChatAddress("chat"), create=True, changes={"engine": name})
         made = chats.sessions
 
     assert (refused.value.name, refused.value.params, made) == (
@@ -313,10 +313,10 @@ async def test_a_chat_takes_no_engine_that_is_not_in_the_registry(name: str) -> 
 async def test_a_chat_of_a_version_with_more_engines_refuses_prompts_and_says_what_to_set() -> None:
     async with open_store() as store:
         async with open_chats(store, NO_PROVIDER, engines=with_echo(EchoEngine())) as newer:
-            await newer.open(Address("chat"), create=True, changes={"engine": "echo"})
+            await newer.open(ChatAddress("chat"), create=True, changes={"engine": "echo"})
         provider = ScriptedReplies([TextDelta("Hi"), Completion("end_turn")])
         async with open_chats(store, provider) as older:
-            session = (await older.open(Address("chat"), create=True)).session
+            session = (await older.open(ChatAddress("chat"), create=True)).session
             with pytest.raises(Refused) as refused:
                 await send(session, "lost?")
             recorded = await events(session, "prompt.accepted", "turn.started")

@@ -8,8 +8,16 @@ from typing import Any
 import pytest
 
 from sidecar.chat.actions import history_import, import_lines
-from sidecar.chat.actions.history_import import Survey
-from sidecar.chat.actions.import_lines import MAX_DEPTH, Blob, Header, OpenFiles, Plain, WrongLine, decode
+from sidecar.chat.actions.history_import import ImportSurvey
+from sidecar.chat.actions.import_lines import (
+    MAX_DEPTH,
+    Blob,
+    ExportHeader,
+    OpenFilesLine,
+    Plain,
+    WrongLine,
+    decode,
+)
 from sidecar.model.content import Turn
 from sidecar.model.limits import MAX_TEXT_BYTES
 
@@ -40,7 +48,7 @@ def line(value: Any) -> bytes:
 
 
 def wrong(*lines: bytes) -> WrongLine:
-    survey = Survey()
+    survey = ImportSurvey()
     with pytest.raises(WrongLine) as caught:  # noqa: PT012  (any of the lines may be the wrong one)
         for each in lines:
             survey.take(decode(each))
@@ -159,7 +167,7 @@ def test_each_shape_is_known() -> None:
         {"blob": {"data": "YQ==", "mimeType": "text/plain"}},
         {"openFiles": [{"path": "a"}]},
     ]
-    assert [type(decode(line(each))) for each in lines] == [Plain, Turn, Header, Blob, OpenFiles]
+    assert [type(decode(line(each))) for each in lines] == [Plain, Turn, ExportHeader, Blob, OpenFilesLine]
 
 
 def test_the_refusal_names_the_field_the_line_and_the_limit() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from sidecar.chat.actions import import_slices
-from sidecar.chat.actions.history_import import Survey
-from sidecar.chat.actions.import_slices import LEAST_EVENTS, MOST_EVENTS, SLICE_BYTES, Slices, Source
+from sidecar.chat.actions.history_import import ImportSurvey
+from sidecar.chat.actions.import_slices import LEAST_EVENTS, MOST_EVENTS, SLICE_BYTES, ImportFile, Slices
 from sidecar.model.chats import Chat, ChatKey
 from sidecar.model.content import Usage
 from sidecar.model.events import NewEvent
@@ -47,13 +47,13 @@ def blank() -> Chat:
     )
 
 
-def source_of(*texts: str) -> Source:
+def source_of(*texts: str) -> ImportFile:
     lines = [json.dumps({"role": "user", "text": text}) for text in texts]
-    return Source(io.BytesIO("\n".join(lines).encode()), "data")
+    return ImportFile(io.BytesIO("\n".join(lines).encode()), "data")
 
 
-def slices_of(source: Source, most: int) -> list[list[NewEvent]]:
-    survey = Survey()
+def slices_of(source: ImportFile, most: int) -> list[list[NewEvent]]:
+    survey = ImportSurvey()
     for _, entry in source.entries():
         survey.take(entry)
     slices = Slices(source, survey.imported, blank(), renumber=False)
@@ -109,7 +109,7 @@ def test_too_many_lines_are_refused_at_the_first_that_is_too_many(monkeypatch: p
 
 def test_a_line_without_end_is_read_no_further_than_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_slices, "MAX_BLOB_LINE_BYTES", 1000)
-    source = Source(io.BytesIO(b'{"blob":' + b"x" * 1_000_000), "data")
+    source = ImportFile(io.BytesIO(b'{"blob":' + b"x" * 1_000_000), "data")
     _, line = next(source.lines())
     assert len(line) <= 1002
 
@@ -118,7 +118,7 @@ def test_a_source_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"role":"user","text":"x"}\n')
     with path.open("rb") as file:
-        source = Source(file, "path")
+        source = ImportFile(file, "path")
         source.check_unchanged()
         path.write_text('{"role":"user","text":"something longer"}\n')
         with pytest.raises(Refused) as refused:

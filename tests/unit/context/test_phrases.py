@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sidecar.context.phrases.patterns import Phrase, phrase_book
+from sidecar.context.phrases.patterns import PhrasePattern, phrase_book
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,6 @@ from sidecar.context.phrases.patterns import Phrase, phrase_book
     ],
 )
 def test_a_phrase_is_found_where_it_is(phrase: str, sentence: str, found: str | None) -> None:
-    book = phrase_book([Phrase("it", phrase)])
+    book = phrase_book([PhrasePattern("it", phrase)])
     matches = [match.group() for one in book.near(sentence) if (match := one.expression.search(sentence))]
     assert matches == ([] if found is None else [found])

@@ -14,7 +14,7 @@ from sidecar.context.budget import SNAPSHOT_TOKENS
 from sidecar.context.fences import fence_text
 from sidecar.context.resume import (
     PRIORITIES,
-    Entry,
+    ResumeEntry,
     SessionState,
     entries,
     missing_entries,
@@ -36,7 +36,7 @@ def _course(*turns: Turn, known: SessionState | None = None) -> SessionState:
     return update_state(known, turns)
 
 
-def _texts(found: list[Entry], kind: str) -> list[str]:
+def _texts(found: list[ResumeEntry], kind: str) -> list[str]:
     return [entry.text for entry in found if entry.kind == kind]
 
 

@@ -13,24 +13,24 @@ from sidecar.engines.native import NativeEngine
 from sidecar.model.content import Block, EndReason
 from sidecar.model.failures import ProviderFailed
 from sidecar.providers.base import (
-    Chunk,
     Completion,
     Emit,
     ModelEntry,
     ModelRequest,
+    ReplyPart,
     TokenUsage,
     ToolCall,
     ToolSpec,
     UserMessage,
 )
-from sidecar.tools.base import Intent, Kind, Outcome, PlannedCall, Tool, ToolContext, ToolInput
+from sidecar.tools.base import Intent, PlannedCall, Tool, ToolContext, ToolInput, ToolKind, ToolOutcome
 from sidecar.tools.toolbox import CallResult, Toolbox
 from sidecar.workspace.paths import Workspace
 from tests.support.patience import PATIENCE_S
 from tests.unit.tools.context import OpenHands
 
 Fact = tuple[Any, ...]
-Reply = Sequence[Chunk | Completion | ProviderFailed | anyio.Event]
+Reply = Sequence[ReplyPart | Completion | ProviderFailed | anyio.Event]
 """What one request brings: chunks, then how it ends. An event holds it until that is set; without an end it waits until
 it is cancelled."""
 
@@ -82,13 +82,13 @@ class FunctionTool:
     def __init__(
         self,
         name: str,
-        function: Callable[[], Awaitable[Outcome]] | None = None,
+        function: Callable[[], Awaitable[ToolOutcome]] | None = None,
         *,
-        kind: Kind = "read",
+        kind: ToolKind = "read",
         runs_alone: bool = False,
     ) -> None:
         self.spec = ToolSpec(name, f"The tool {name}.", {"type": "object"})
-        self.kind: Kind = kind
+        self.kind: ToolKind = kind
         self.runs_alone = runs_alone
         self._function = function or self._say_name
 
@@ -98,8 +98,8 @@ class FunctionTool:
     async def prepare(self, input: ToolInput, context: ToolContext) -> PlannedCall:
         return PlannedCall(Intent("read", self.spec.name), self._function)
 
-    async def _say_name(self) -> Outcome:
-        return Outcome(self.spec.name)
+    async def _say_name(self) -> ToolOutcome:
+        return ToolOutcome(self.spec.name)
 
 
 class ListSink:
@@ -177,7 +177,7 @@ def turn_request(
         """Allows every call, changes none, and stores no output."""
         tool = toolbox.find(call.name)
         if tool is None:
-            return CallResult(Outcome(toolbox.explain_unknown(call.name), failed=True))
+            return CallResult(ToolOutcome(toolbox.explain_unknown(call.name), failed=True))
         planned = await tool.prepare(
             ToolInput(call.input), OpenHands(Workspace(os.path.dirname(__file__)), call.id)
         )

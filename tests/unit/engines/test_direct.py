@@ -10,7 +10,7 @@ from sidecar.engines.direct import DirectEngine, call_text
 from sidecar.model.content import Block
 from sidecar.model.failures import Failure
 from sidecar.providers.base import ToolCall, UserMessage
-from sidecar.tools.base import Outcome
+from sidecar.tools.base import ToolOutcome
 from sidecar.tools.toolbox import CallResult, Toolbox
 
 from .sinks import FunctionTool, ListSink
@@ -60,7 +60,7 @@ async def test_a_call_that_arrives_while_another_runs_joins_its_turn() -> None:
             sink.add(second)
             await met.wait()
         met.set()
-        return CallResult(Outcome(call.id))
+        return CallResult(ToolOutcome(call.id))
 
     with anyio.fail_after(5):
         reason = await DirectEngine().run(request(run, prompt(first)), sink)
@@ -76,7 +76,7 @@ async def test_a_call_that_arrives_at_the_end_still_runs() -> None:
         ran.append(call.id)
         if call.id == "c1":
             sink.steers.append([UserMessage([prompt(late)])])  # the listener does not wake for it
-        return CallResult(Outcome(call.id))
+        return CallResult(ToolOutcome(call.id))
 
     with anyio.fail_after(5):
         await DirectEngine().run(request(run, prompt(ToolCall("c1", "look", {}))), sink)

@@ -8,7 +8,7 @@ import pytest
 from sidecar.engines import native
 from sidecar.engines.native import LONGEST_WAIT_S
 from sidecar.model.failures import ProviderFailed
-from sidecar.providers.base import Chunk, Completion, ModelRequest, TextDelta, ThoughtDelta
+from sidecar.providers.base import Completion, ModelRequest, ReplyPart, TextDelta, ThoughtDelta
 from tests.unit.engines.sinks import ListSink, Reply, ScriptedReplies, run_turn, turn_request, user
 
 END: Reply = [TextDelta("at last"), Completion("end_turn")]
@@ -70,7 +70,7 @@ async def test_what_does_not_pass_soon_is_not_tried_again(kind: str) -> None:
 
 
 @pytest.mark.parametrize("shown", [TextDelta("Once"), ThoughtDelta("hm")])
-async def test_nothing_is_tried_again_once_something_was_shown(shown: Chunk) -> None:
+async def test_nothing_is_tried_again_once_something_was_shown(shown: ReplyPart) -> None:
     provider, sink = ScriptedReplies([shown, overloaded()], END, retries=5), ListSink()
 
     with pytest.raises(ProviderFailed):

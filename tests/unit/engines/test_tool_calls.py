@@ -8,8 +8,8 @@ import pytest
 from sidecar.engines.repeats import MAX_REPEATS
 from sidecar.engines.results import tool_result
 from sidecar.model.failures import StorageFailed
-from sidecar.providers.base import AssistantMessage, Chunk, Completion, TextDelta, ToolCall
-from sidecar.tools.base import Outcome, ToolError
+from sidecar.providers.base import AssistantMessage, Completion, ReplyPart, TextDelta, ToolCall
+from sidecar.tools.base import ToolError, ToolOutcome
 from tests.unit.engines.sinks import (
     FunctionTool,
     ListSink,
@@ -25,7 +25,7 @@ END: Reply = [Completion("end_turn")]
 
 def calls(*names: str) -> Reply:
     """One step that calls these tools; the ids are a, b, c."""
-    made: list[Chunk] = [ToolCall(id, name, {}) for id, name in zip("abc", names, strict=False)]
+    made: list[ReplyPart] = [ToolCall(id, name, {}) for id, name in zip("abc", names, strict=False)]
     return [*made, Completion("tool_calls")]
 
 
@@ -40,13 +40,13 @@ def crash() -> None:
 async def test_results_go_back_in_the_order_of_the_calls() -> None:
     second_done = anyio.Event()
 
-    async def first() -> Outcome:
+    async def first() -> ToolOutcome:
         await second_done.wait()
-        return Outcome("first")
+        return ToolOutcome("first")
 
-    async def second() -> Outcome:
+    async def second() -> ToolOutcome:
         second_done.set()
-        return Outcome("second")
+        return ToolOutcome("second")
 
     provider, sink = ScriptedReplies([TextDelta("I look"), *calls("one", "two")], END), ListSink()
 
@@ -105,9 +105,9 @@ async def test_an_unknown_tool_is_named_with_the_nearest_one() -> None:
 async def test_the_same_call_with_the_same_result_is_not_run_for_ever() -> None:
     ran: list[None] = []
 
-    async def run() -> Outcome:
+    async def run() -> ToolOutcome:
         ran.append(None)
-        return Outcome("same")
+        return ToolOutcome("same")
 
     provider = ScriptedReplies(*[calls("look")] * (MAX_REPEATS + 2), END)
 
@@ -119,9 +119,9 @@ async def test_the_same_call_with_the_same_result_is_not_run_for_ever() -> None:
 async def test_a_change_makes_every_call_worth_running_again() -> None:
     ran: list[None] = []
 
-    async def run() -> Outcome:
+    async def run() -> ToolOutcome:
         ran.append(None)
-        return Outcome("same")
+        return ToolOutcome("same")
 
     tools = FunctionTool("look", run), FunctionTool("write", kind="edit", runs_alone=True)
     looks = [calls("look")] * MAX_REPEATS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sidecar.fake_provider.markers import reply_to
-from sidecar.fake_provider.values import Call, Reply
+from sidecar.fake_provider.values import PlannedReply, SentCall
 
 
 def text(prompt: str, *results: str, rounds: int = 0) -> str:
@@ -26,12 +26,12 @@ def test_say_and_n_make_deltas_in_order() -> None:
 
 def test_several_tools_are_called_in_parallel_and_brackets_in_json_are_kept() -> None:
     reply = reply_to('[[tool=a:{"x": "]]"}]][[tool=b]]', [], 0)
-    assert reply.calls == (Call("a", '{"x": "]]"}', {"x": "]]"}), Call("b", "{}", {}))
+    assert reply.calls == (SentCall("a", '{"x": "]]"}', {"x": "]]"}), SentCall("b", "{}", {}))
     assert reply.stop == "tools"
 
 
 def test_broken_json_goes_out_as_it_is() -> None:
-    assert reply_to('[[tool=a:{"x": ]]', [], 0).calls == (Call("a", '{"x":', {}),)
+    assert reply_to('[[tool=a:{"x": ]]', [], 0).calls == (SentCall("a", '{"x":', {}),)
 
 
 def test_after_the_results_they_are_quoted_and_thoughts_are_not_repeated() -> None:
@@ -48,7 +48,7 @@ def test_next_says_what_comes_after_each_round() -> None:
 
 def test_every_other_marker_sets_its_part() -> None:
     reply = reply_to("[[say=x]][[delay=20]][[usage=10,5,2]][[fault=cut_event*2]][[max_tokens]]", [], 0)
-    assert reply == Reply((), ("x",), (), "length", 0.02, (10, 5, 2), (("cut_event", 2),))
+    assert reply == PlannedReply((), ("x",), (), "length", 0.02, (10, 5, 2), (("cut_event", 2),))
 
 
 @pytest.mark.parametrize("prompt", ["[[nonsense=1]]", "[[n=many]]", "a [[ b", "[[usage=1]]"])

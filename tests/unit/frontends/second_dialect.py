@@ -18,10 +18,10 @@ from sidecar_protocol.framing import Frame
 from sidecar_protocol.jsonrpc import Notification, Request, notification
 from sidecar_protocol.peer import Call, Peer
 
-from sidecar.chat.journal.identity import Address
+from sidecar.chat.journal.identity import ChatAddress
 from sidecar.chat.services.client_app import Capability, OfferedTool
 from sidecar.chat.sessions.arrivals import IncomingPrompt
-from sidecar.frontends.registry import BUILT_IN, Connection, FrontendEntry, FrontendRegistry
+from sidecar.frontends.registry import BUILT_IN, FrontendConnection, FrontendEntry, FrontendRegistry
 from sidecar.model.content import Block
 from sidecar.model.failures import Failure
 
@@ -46,7 +46,7 @@ class NoApp:
 
 
 class SecondFrontend:
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: FrontendConnection) -> None:
         self._host = connection.host
         self._send = connection.wire.send
         self._peer = Peer(self._send, self._serve, self._on_notification, connection.tasks)
@@ -86,7 +86,7 @@ class SecondFrontend:
 
     async def _prompt(self, chat: str, text: str) -> str | None:
         chats = await self._host.opened_chats()
-        session = await chats.session_for_prompt(Address(chat))
+        session = await chats.session_for_prompt(ChatAddress(chat))
         await session.send(IncomingPrompt(text, [Block(type="text", text=text)], "queue"))
         assert session.turn
         await session.turn.done.wait()

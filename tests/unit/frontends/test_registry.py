@@ -11,7 +11,7 @@ from sidecar_protocol.framing import Frame, Oversized
 from sidecar_protocol.jsonrpc import Request
 
 from sidecar.frontends.native import NativeFrontend
-from sidecar.frontends.registry import BUILT_IN, NATIVE, Connection, FrontendEntry, FrontendRegistry
+from sidecar.frontends.registry import BUILT_IN, NATIVE, FrontendConnection, FrontendEntry, FrontendRegistry
 from sidecar.server.connection import MAX_HELD_STATUSES, ClientConnection, load_frontend
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class ListFrontend:
 
 
 def entry(name: str, log: list[Any], speaks: Callable[[Request], bool] | None = None) -> FrontendEntry:
-    def create(connection: Connection) -> Frontend:
+    def create(connection: FrontendConnection) -> Frontend:
         log.append((name, "created", connection))
         return ListFrontend(name, log)
 
@@ -72,7 +72,7 @@ def registry(log: list[Any]) -> FrontendRegistry:
 
 
 def connect(log: list[Any], chosen: str | None = None) -> ClientConnection:
-    return ClientConnection(registry(log), chosen, lambda greeting: cast("Connection", greeting))
+    return ClientConnection(registry(log), chosen, lambda greeting: cast("FrontendConnection", greeting))
 
 
 def initialize(**params: Any) -> bytes:
@@ -150,7 +150,7 @@ def test_an_initialize_that_the_bootstrap_answered_is_ours() -> None:
 def test_one_dialect_needs_no_first_message() -> None:
     log: list[Any] = []
     only = FrontendRegistry([entry(NATIVE, log), entry("page", log)])
-    connection = ClientConnection(only, None, lambda greeting: cast("Connection", greeting))
+    connection = ClientConnection(only, None, lambda greeting: cast("FrontendConnection", greeting))
 
     connection.begin(None)
     connection.send_status("storage", {"state": "ready"})
@@ -244,10 +244,10 @@ def test_only_the_chosen_dialect_is_loaded() -> None:
     loaded: list[str] = []
 
     def load(name: str) -> FrontendEntry:
-        def create(connection: Connection) -> Frontend:
+        def create(connection: FrontendConnection) -> Frontend:
             raise AssertionError("nothing connects")
 
-        def note() -> Callable[[Connection], Frontend]:
+        def note() -> Callable[[FrontendConnection], Frontend]:
             loaded.append(name)
             return create
 

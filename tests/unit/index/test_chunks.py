@@ -7,7 +7,7 @@ import random
 import pytest
 
 from sidecar.index.chunks import chunks
-from sidecar.model.index import Chunk
+from sidecar.model.index import IndexChunk
 
 PYTHON = '''"""Engines."""
 
@@ -113,7 +113,7 @@ def test_any_text_is_divided_whole_and_within_the_limit(limit: int) -> None:
             _check(text, divided, limit)
 
 
-def _check(text: str, divided: list[Chunk], limit: int) -> None:
+def _check(text: str, divided: list[IndexChunk], limit: int) -> None:
     assert "".join(text[chunk.start : chunk.end] for chunk in divided) == text
     assert all(len(text[chunk.start : chunk.end].encode()) <= limit for chunk in divided)
     for chunk in divided:

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from sidecar.model.failures import ProviderFailed
-from sidecar.providers.base import Chunk, ToolSpec
+from sidecar.providers.base import ReplyPart, ToolSpec
 from sidecar.providers.local.provider import LocalProvider
 from tests.support.patience import PATIENCE_S
 from tests.unit.local.asking import ask, request, text_of
@@ -49,7 +49,7 @@ async def test_cancel_is_quick_and_the_next_prompt_works(local: LocalProvider, r
         await local.warm(real_model)
         with anyio.CancelScope() as scope:
 
-            async def emit(chunk: Chunk) -> None:
+            async def emit(chunk: ReplyPart) -> None:
                 scope.cancel()
 
             await local.stream(request("Tell me a very long story.", real_model), emit)

@@ -15,7 +15,15 @@ import pytest
 from anyio.abc import Process
 
 from sidecar.model.failures import ProviderFailed
-from sidecar.providers.base import Chunk, Completion, TextDelta, ThoughtDelta, TokenUsage, ToolCall, ToolSpec
+from sidecar.providers.base import (
+    Completion,
+    ReplyPart,
+    TextDelta,
+    ThoughtDelta,
+    TokenUsage,
+    ToolCall,
+    ToolSpec,
+)
 from sidecar.providers.local import child as local_child
 from sidecar.providers.local import worker as local_worker
 from sidecar.providers.local.provider import MAX_WAITING, LocalProvider
@@ -199,7 +207,7 @@ async def test_closing_while_a_model_is_loaded_leaves_nothing(
 
 
 async def test_closing_ends_the_answer_under_way_and_refuses_the_next(provider: LocalProvider) -> None:
-    async def emit(chunk: Chunk) -> None:
+    async def emit(chunk: ReplyPart) -> None:
         await provider.aclose()
 
     with anyio.fail_after(PATIENCE_S):
@@ -394,7 +402,7 @@ async def _cancelled_at_first_word(provider: LocalProvider, said: str) -> int:
     pids: list[int] = []
     with anyio.CancelScope() as scope:
 
-        async def emit(chunk: Chunk) -> None:
+        async def emit(chunk: ReplyPart) -> None:
             pids.append(_pid(provider))
             scope.cancel()
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sidecar.policy.commands import MAX_COMMANDS, Redirect, SimpleCommand, parse_command
+from sidecar.policy.commands import MAX_COMMANDS, Redirection, SimpleCommand, parse_command
 
 SHELLS = ["bash", "dash"]
 SIGNS = [*" \n'\"\\;&|#><$`!{},[]*?~()=-12a", *["say", " "] * 3, "b=c", "\\\n", "&&", "||", ">&2", "..", "/x"]
@@ -35,12 +35,12 @@ def test_redirections_and_assignments_stand_apart_from_the_words() -> None:
             ("say", "a", "b"),
             ("CI=1", "LC_ALL=C"),
             (
-                Redirect("read", "in"),
-                Redirect("write", "out"),
-                Redirect("write", "err"),
-                Redirect("write", "x"),
-                Redirect("both", "both"),
-                Redirect("write", "/dev/null"),
+                Redirection("read", "in"),
+                Redirection("write", "out"),
+                Redirection("write", "err"),
+                Redirection("write", "x"),
+                Redirection("both", "both"),
+                Redirection("write", "/dev/null"),
             ),
             fed=True,
         ),

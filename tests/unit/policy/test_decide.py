@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sidecar.policy.decide import (
-    Decision,
+    PolicyDecision,
     Subject,
     Suggestion,
     decide,
@@ -174,17 +174,17 @@ def test_edits_are_accepted_in_the_further_folders_too() -> None:
 
 def test_a_decision_says_by_what_and_why() -> None:
     allowing = rule("allow", "run(ls *)")
-    assert decide(Subject("run", "ls"), "ask", [allowing]) == Decision(
+    assert decide(Subject("run", "ls"), "ask", [allowing]) == PolicyDecision(
         "allow", "rule", allowing, "a rule allows run(ls *)"
     )
-    assert decide(Subject("run", "ls `x`"), "ask", [allowing]) == Decision(
+    assert decide(Subject("run", "ls `x`"), "ask", [allowing]) == PolicyDecision(
         "ask", "policy", None, "the command is not understood: it has a command substitution"
     )
 
 
 def test_a_fault_in_the_policy_asks_and_says_so() -> None:
     broken: Any = [object()]
-    assert safe_decide(Subject("run", "ls"), "auto", broken) == Decision(
+    assert safe_decide(Subject("run", "ls"), "auto", broken) == PolicyDecision(
         "ask",
         "policy",
         None,

@@ -12,7 +12,7 @@ from sidecar.model.failures import Refused
 from sidecar.policy.instructions import Instruction, read_rules
 from sidecar.policy.instructions.cache import MAX_DEPTH, MAX_FILE_BYTES, MAX_FILES, MAX_RULE_FOLDERS
 from sidecar.policy.instructions.imports import MAX_IMPORTS
-from sidecar.workspace.paths import ConfinedPath, Entry, Workspace
+from sidecar.workspace.paths import ConfinedPath, FolderEntry, Workspace
 from tests.unit.policy.instructions import lay_out, one_rule, problems, rules_of
 
 SOURCES = {
@@ -320,11 +320,11 @@ class Watched(Workspace):
         super().__init__(root)
         self.listed: list[str] = []
 
-    def list_dir(self, path: str) -> list[Entry]:
+    def list_dir(self, path: str) -> list[FolderEntry]:
         self.listed.append(path)
         return super().list_dir(path)
 
-    def walk(self, path: str = ".") -> Iterator[tuple[ConfinedPath, list[Entry]]]:
+    def walk(self, path: str = ".") -> Iterator[tuple[ConfinedPath, list[FolderEntry]]]:
         for place, entries in super().walk(path):
             self.listed.append(place.shown)
             yield place, entries

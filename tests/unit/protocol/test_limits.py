@@ -43,7 +43,7 @@ def test_what_is_offered_is_what_there_is() -> None:
 def test_the_words_of_permissions_are_those_of_the_program() -> None:
     for ours, contract in [
         (rules.PermissionKind, permissions.PermissionKind),
-        (content.Decision, permissions.Decision),
+        (content.UserDecision, permissions.Decision),
         (content.ResolvedBy, permissions.ResolvedBy),
     ]:
         assert get_args(ours) == get_args(contract)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sidecar.model.content import Block
-from sidecar.providers.base import Chunk, Completion, Message, ModelRequest, Provider, UserMessage
+from sidecar.providers.base import Completion, Message, ModelRequest, Provider, ReplyPart, UserMessage
 from sidecar.providers.scripted import ScriptedProvider
 
 Script = Callable[..., ScriptedProvider]
@@ -36,13 +36,13 @@ class Played:
     """What one request brought."""
 
     def __init__(self) -> None:
-        self.chunks: list[Chunk] = []
+        self.chunks: list[ReplyPart] = []
 
-    async def take(self, chunk: Chunk) -> None:
+    async def take(self, chunk: ReplyPart) -> None:
         self.chunks.append(chunk)
 
 
-async def ask(provider: Provider, *messages: str | Message) -> tuple[list[Chunk], Completion]:
+async def ask(provider: Provider, *messages: str | Message) -> tuple[list[ReplyPart], Completion]:
     """One request with these messages; a text is what the user says."""
     played = Played()
     request = ModelRequest("script", [said(m) if isinstance(m, str) else m for m in messages])

@@ -16,7 +16,7 @@ from sidecar.chat.journal import event_factory
 from sidecar.model.failures import PROVIDER_ACTIONS, Failure, ProviderFailed, StorageFailed, out_of_memory
 from sidecar.providers.http import errors
 from sidecar.providers.http.errors import ProviderError
-from sidecar.providers.script_format import Fault
+from sidecar.providers.script_format import ScriptedFault
 from sidecar.store.engine import opening
 from sidecar.store.engine.file_watch import Loss, files_lost
 from sidecar.store.engine.sqlite import storage_failure
@@ -85,7 +85,7 @@ def test_every_status_and_word_of_a_provider_agrees(status: int) -> None:
 
 @pytest.mark.parametrize(("reason", "retryable"), list(product(FIXED, (True, False, None))))
 def test_every_fault_of_a_script_agrees(reason: Any, retryable: bool | None) -> None:
-    failed = Fault(reason=reason, retryable=retryable, retry_after_ms=5).failure()
+    failed = ScriptedFault(reason=reason, retryable=retryable, retry_after_ms=5).failure()
     assert disagreement(failed) is None
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from sidecar.model.failures import ProviderFailed
 from sidecar.providers.base import (
-    Chunk,
     Completion,
     ModelEntry,
     ModelRequest,
+    ReplyPart,
     TextDelta,
     ThoughtDelta,
     TokenUsage,
@@ -91,9 +91,9 @@ async def test_an_error_fails_as_a_provider_does(
 
 async def test_what_was_said_before_an_error_is_said(script: Script) -> None:
     provider = script({"steps": [{"text": "Half"}, {"error": {"reason": "stream_cut"}}]})
-    chunks: list[Chunk] = []
+    chunks: list[ReplyPart] = []
 
-    async def take(chunk: Chunk) -> None:
+    async def take(chunk: ReplyPart) -> None:
         chunks.append(chunk)
 
     with pytest.raises(ProviderFailed, match="The script fails here with stream_cut"):
@@ -115,9 +115,9 @@ async def test_delays_are_slept(script: Script, monkeypatch: pytest.MonkeyPatch)
 
 async def test_a_hang_ends_when_it_is_cancelled(script: Script) -> None:
     provider = script({"steps": [{"text": "One"}, {"hang": True}]}, {"steps": [{"text": "Next"}]})
-    chunks: list[Chunk] = []
+    chunks: list[ReplyPart] = []
 
-    async def take(chunk: Chunk) -> None:
+    async def take(chunk: ReplyPart) -> None:
         chunks.append(chunk)
         scope.cancel()
 

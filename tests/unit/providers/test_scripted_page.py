@@ -12,7 +12,7 @@ import pytest
 from sidecar.model.failures import ProviderFailed
 from sidecar.providers import script_file
 from sidecar.providers.base import ToolCall
-from sidecar.providers.script_format import Fault, Reply, Script, Step
+from sidecar.providers.script_format import Script, ScriptedFault, ScriptedReply, ScriptedStep
 from sidecar.providers.scripted import ScriptedProvider
 
 from .conftest import ask, text
@@ -67,17 +67,19 @@ async def test_the_example_greets_twice_and_echoes_then(provider: ScriptedProvid
 
 @pytest.mark.parametrize("example", STEPS)
 def test_every_step_on_the_page_can_be_played(example: str) -> None:
-    msgspec.convert(json.loads(example), Step)
+    msgspec.convert(json.loads(example), ScriptedStep)
 
 
 def test_the_page_has_an_example_of_every_kind_of_step() -> None:
     shown = {key for example in STEPS for key in json.loads(example)}
 
-    assert shown | {"thought"} == set(Step.__struct_encode_fields__)
+    assert shown | {"thought"} == set(ScriptedStep.__struct_encode_fields__)
 
 
 def test_the_page_names_every_field() -> None:
-    names = {field for part in (Script, Reply, Fault) for field in part.__struct_encode_fields__}
+    names = {
+        field for part in (Script, ScriptedReply, ScriptedFault) for field in part.__struct_encode_fields__
+    }
 
     assert [name for name in sorted(names) if f"`{name}`" not in PAGE and f'"{name}"' not in PAGE] == []
 

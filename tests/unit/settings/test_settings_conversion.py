@@ -10,7 +10,7 @@ from sidecar.policy.rules import Rule
 from sidecar.server.settings_conversion import ProjectSettingsCache, project_settings
 from sidecar.settings import load
 from sidecar.settings.values import IndexSettings, settings_of
-from sidecar.workspace.open_files import Limits
+from sidecar.workspace.open_files import OpenFileLimits
 
 from .conftest import Places
 
@@ -31,7 +31,7 @@ def test_they_are_the_settings_with_the_rules_parsed(places: Places) -> None:
             Rule("file-user-2", "user", "deny", "read", ".env", source="file"),
         ),
     )
-    assert project_settings(settings).open_file_limits == Limits(3, 0)
+    assert project_settings(settings).open_file_limits == OpenFileLimits(3, 0)
 
 
 def test_groups_are_made_from_the_table(places: Places) -> None:

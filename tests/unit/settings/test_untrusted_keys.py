@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sidecar.settings import KEYS, SettingsError, load
-from sidecar.settings.key import UNTRUSTED_KEYS, Key
+from sidecar.settings.key import UNTRUSTED_KEYS, SettingKey
 from sidecar.settings.known import NAMED_TABLES
 
 from .conftest import Places
@@ -30,7 +30,7 @@ LISTS = {
 }
 
 
-def other_value(key: Key) -> object:
+def other_value(key: SettingKey) -> object:
     """A valid value that is not the default, where there is another."""
     if key.kind == "flag":
         return not key.default
@@ -49,7 +49,7 @@ FILE_KEYS = [key for key in KEYS.values() if key.files]
 
 
 @pytest.mark.parametrize("key", FILE_KEYS, ids=lambda key: key.name)
-def test_an_untrusted_project_sets_only_what_is_on_the_list(places: Places, key: Key) -> None:
+def test_an_untrusted_project_sets_only_what_is_on_the_list(places: Places, key: SettingKey) -> None:
     value = other_value(key)
     assert key.narrow(value) is not None
     places.put(places.project_file, f"{key.name} = {json.dumps(value)}\n")
@@ -79,7 +79,7 @@ def test_what_is_on_the_list_adds_to_the_lists_of_the_user() -> None:
 
 
 def test_a_new_key_needs_trust_without_a_word_about_it() -> None:
-    assert Key("session.max_cost", "integer", 1, "A new one.", high=9).project == "trusted"
+    assert SettingKey("session.max_cost", "integer", 1, "A new one.", high=9).project == "trusted"
 
 
 def test_no_table_of_the_users_names_is_open_to_an_untrusted_project() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from sidecar.model.failures import Refused, StorageFailed
 from sidecar.store.engine.database import Database
-from sidecar.store.engine.file_watch import Loss, OpenFiles, Rescued
+from sidecar.store.engine.file_watch import DatabaseFiles, Loss, Rescued
 from sidecar.store.engine.sqlite import Connection, connect
 from tests.support.patience import PATIENCE_S
 from tests.support.processes import poll_until
@@ -218,7 +218,7 @@ async def test_lost_files_that_could_not_be_copied_are_copied_at_the_end(tmp_pat
     attempts: list[Loss] = []
     attempted = threading.Event()
 
-    def rescue(name: str, loss: Loss, files: OpenFiles, db: Connection) -> Rescued:
+    def rescue(name: str, loss: Loss, files: DatabaseFiles, db: Connection) -> Rescued:
         attempts.append(loss)
         attempted.set()
         if len(attempts) == 1:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.store.engine.file_watch import Loss, OpenFiles
+from sidecar.store.engine.file_watch import DatabaseFiles, Loss
 from sidecar.store.engine.opening import mark
 from sidecar.store.engine.sqlite import Connection, connect
 from sidecar.store.repair.rescue import rescue
@@ -25,9 +25,9 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def opened(path: Path) -> Iterator[tuple[OpenFiles, Connection]]:
+def opened(path: Path) -> Iterator[tuple[DatabaseFiles, Connection]]:
     path.touch()
-    files = OpenFiles(str(path))
+    files = DatabaseFiles(str(path))
     db = connect(str(path), isolation_level=None)
     db.execute("PRAGMA journal_mode = WAL")
     migrate(db, known_migrations(), lambda _: None)
@@ -73,7 +73,7 @@ NAMES = ["unlinked", "folder", "renamed_over", "log", "index", "new log", "empti
 @pytest.mark.parametrize(("lose", "kind", "suffix"), CASES, ids=NAMES)
 def test_a_loss_is_told_by_kind_and_file(
     path: Path,
-    opened: tuple[OpenFiles, Connection],
+    opened: tuple[DatabaseFiles, Connection],
     lose: Callable[[Path], object],
     kind: str,
     suffix: str,
@@ -84,7 +84,7 @@ def test_a_loss_is_told_by_kind_and_file(
     assert (found.kind, found.file) == (kind, f"{path}{suffix}")
 
 
-def test_commits_and_checkpoints_are_no_loss(path: Path, opened: tuple[OpenFiles, Connection]) -> None:
+def test_commits_and_checkpoints_are_no_loss(path: Path, opened: tuple[DatabaseFiles, Connection]) -> None:
     files, db = opened
     for number in range(50):
         db.execute("INSERT INTO calibrations VALUES (?, 1.0)", (f"m{number}",))
@@ -93,7 +93,9 @@ def test_commits_and_checkpoints_are_no_loss(path: Path, opened: tuple[OpenFiles
         assert files.loss() is None
 
 
-def test_a_copy_is_put_back_only_where_nothing_is(path: Path, opened: tuple[OpenFiles, Connection]) -> None:
+def test_a_copy_is_put_back_only_where_nothing_is(
+    path: Path, opened: tuple[DatabaseFiles, Connection]
+) -> None:
     files, db = opened
     db.execute("INSERT INTO calibrations VALUES ('kept', 1.0)")
     path.unlink()
@@ -107,7 +109,7 @@ def test_a_copy_is_put_back_only_where_nothing_is(path: Path, opened: tuple[Open
 
 
 def test_the_copy_of_another_process_is_known_and_an_older_one_is_not(
-    path: Path, opened: tuple[OpenFiles, Connection]
+    path: Path, opened: tuple[DatabaseFiles, Connection]
 ) -> None:
     files, db = opened
     loss = Loss("removed", str(path))

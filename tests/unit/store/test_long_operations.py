@@ -214,7 +214,7 @@ async def test_an_interrupted_purge_is_finished_later(store: Store, done: int) -
     chat, kept = await make(store), await make(store, ChatKey("test", "chat", "k", "s-k"), 3)
     await mark(store, chat.id)
     if done:
-        await store._db.write(lambda db: purge.remove_rows(db, chat.id, purge.Budget(done)))
+        await store._db.write(lambda db: purge.remove_rows(db, chat.id, purge.PurgeBudget(done)))
     before = await rows(store, kept.id)
     assert await store.retention.resume_removal() == 1
     assert (await rows(store, chat.id), await rows(store, kept.id)) == (0, before)
@@ -264,7 +264,7 @@ async def test_a_slice_is_bounded_in_rows_and_bytes(store: Store, count: int, si
         for n in range(count):
             row = (1, n, n, 0, "notice", b"x" * size)
             db.execute("INSERT INTO events (chat, seq, first, ts, type, data) VALUES (?, ?, ?, ?, ?, ?)", row)
-        purge.remove_rows(db, 1, purge.Budget(5))
+        purge.remove_rows(db, 1, purge.PurgeBudget(5))
         (left,) = db.execute("SELECT count(*) FROM events").fetchone()
         return count - int(left)
 

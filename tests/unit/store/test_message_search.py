@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sidecar.chat.actions.history_import import Survey, TurnEvents, Turns
+from sidecar.chat.actions.history_import import ImportSurvey, TurnEvents, TurnGrouper
 from sidecar.chat.actions.import_lines import decode
 from sidecar.context.retrieval import pack_snippets, rank_messages, render_snippets, terms_of
 from sidecar.model.chats import Chat, ChatKey
@@ -50,7 +50,7 @@ def _append(db: Connection, chat: int, events: Sequence[NewEvent]) -> None:
 
 def _events(source: str, chat: Chat) -> list[NewEvent]:
     """What an import of these lines appends."""
-    survey, turns = Survey(), Turns()
+    survey, turns = ImportSurvey(), TurnGrouper()
     ended = []
     for line in source.encode().splitlines():
         entry = decode(line)
@@ -252,7 +252,7 @@ def test_a_deleted_chat_leaves_no_word_in_either_index(version: int) -> None:
     migrate(db, known_migrations(), lambda _: None)
     assert _left(db) == [1, 1]
     purge.mark(db, chat, 0)
-    purge.remove_rows(db, chat, purge.Budget(100))
+    purge.remove_rows(db, chat, purge.PurgeBudget(100))
     assert _left(db) == [0, 0]
     while index_removal.has_residue(db):
         index_removal.scrub(db)

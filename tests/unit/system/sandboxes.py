@@ -15,7 +15,7 @@ import pytest
 
 from sidecar.system import sandbox
 from sidecar.system.environment import select_environment
-from sidecar.system.sandbox import Sandbox, View
+from sidecar.system.sandbox import Sandbox, SandboxView
 from sidecar.tools.shell.runner import SET_UPS
 from tests.support.patience import PATIENCE_S
 
@@ -37,13 +37,13 @@ def run_boxed(
     project: Path,
     environ: Mapping[str, str],
     *,
-    view: View | None = None,
+    view: SandboxView | None = None,
     hidden: tuple[str, ...] = (),
     writable: tuple[str, ...] = (),
 ) -> str:
     """What a script prints in the sandbox, both streams; its environment is selected from `environ`."""
     argv = ["/bin/bash", "-c", script]
-    box, shown = needed_box(), view or View()
+    box, shown = needed_box(), view or SandboxView()
     return run_planned(
         lambda: box.wrap(argv, str(project), writable, hidden, str(project), shown, environ),
         project,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.system.sandbox import View
+from sidecar.system.sandbox import SandboxView
 from tests.support.patience import PATIENCE_S
 from tests.unit.system.sandboxes import (
     ORDINARY,
@@ -154,7 +154,7 @@ def test_files_of_the_machine_that_root_reads_are_hidden(home: Path, project: Pa
 
 
 def test_settings_show_more_of_the_home_but_never_all_of_it(home: Path, project: Path) -> None:
-    view = View(readable=[str(home / "Documents"), str(home)])
+    view = SandboxView(readable=[str(home / "Documents"), str(home)])
     said = run_boxed(
         "cat ~/Documents/*; echo z > ~/Documents/z; ls ~/.ssh", project, environ(home), view=view
     )
@@ -178,7 +178,7 @@ def test_other_projects_are_hidden_and_what_lies_around_is_not(place: Path, home
         "cat ../other/file ../third/file 2>/dev/null; cat inner/file",
         writable / "project",
         environ(home),
-        view=View(others=others),
+        view=SandboxView(others=others),
     )
     assert said == "project/inner\n"
 

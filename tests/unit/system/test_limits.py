@@ -8,8 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from sidecar.system.sandbox import View
-from sidecar.tools.base import Outcome
+from sidecar.system.sandbox import SandboxView
+from sidecar.tools.base import ToolOutcome
 from sidecar.tools.shell.run_command import RunCommand
 from sidecar.tools.shell.runner import Bounds, Runner
 from sidecar.workspace.paths import Workspace
@@ -44,7 +44,7 @@ MEMORY = {
 }
 
 
-async def ran(folder: Path, command: str, bounds: Bounds) -> Outcome:
+async def ran(folder: Path, command: str, bounds: Bounds) -> ToolOutcome:
     needed_box()
     tool = RunCommand(Runner("require", os.environ, bounds))
     context = OpenHands(Workspace(str(folder)))
@@ -98,7 +98,7 @@ def test_folders_in_memory_have_a_size(tmp_path: Path, folder: str) -> None:
     if not needed_box().can_limit_memory:
         pytest.skip("this bubblewrap cannot limit folders in memory")
     script = f"head -c 40000000 /dev/zero > {folder}/big; stat -c %s {folder}/big 2>/dev/null || echo 0"
-    said = run_boxed(script, project, {**ENVIRON, "HOME": str(home)}, view=View(max_tmp=4 * MIB))
+    said = run_boxed(script, project, {**ENVIRON, "HOME": str(home)}, view=SandboxView(max_tmp=4 * MIB))
     assert int(said.splitlines()[-1]) <= 16 * MIB
 
 
@@ -117,7 +117,7 @@ def test_an_ordinary_user_gets_no_more_processes_than_allowed_at_all() -> None:
             if not needed_box().can_count_processes:
                 return "skip"
             script = "python3 -c 'import os, time\nfor i in range(100): os.fork() or (time.sleep(2), os._exit(0))' 2>&1"
-            return run_boxed(script, folder / "project", ENVIRON, view=View(max_processes=30))
+            return run_boxed(script, folder / "project", ENVIRON, view=SandboxView(max_processes=30))
 
         said = as_ordinary(work)
     if said == "skip":

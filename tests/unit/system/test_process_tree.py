@@ -15,7 +15,7 @@ import anyio.to_thread
 import pytest
 
 from sidecar.system import process_tree, redact, sandbox, supervisor
-from sidecar.system.process_tree import MARK_VARIABLE, Child, kill_all, reap_orphans
+from sidecar.system.process_tree import MARK_VARIABLE, SupervisedProcess, kill_all, reap_orphans
 from tests.support.patience import PATIENCE_S
 from tests.support.processes import is_running, poll_until
 from tests.unit.system.shapes import (
@@ -62,7 +62,7 @@ def folder(tmp_path: Path) -> Iterator[int]:
 
 
 @asynccontextmanager
-async def started(script: str, folder: int, *, boxed: bool = False) -> AsyncIterator[Child]:
+async def started(script: str, folder: int, *, boxed: bool = False) -> AsyncIterator[SupervisedProcess]:
     argv, wrappers = [BASH, "-c", script], 0
     if boxed:
         box = sandbox.detect()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sidecar.policy.protected import is_watched
-from sidecar.system.sandbox import View
+from sidecar.system.sandbox import SandboxView
 from sidecar.system.survey import survey
 from tests.unit.system.sandboxes import ORDINARY, PATH, as_ordinary, folder_of, run_boxed, with_own_mounts
 
@@ -69,7 +69,7 @@ def serve_in(servers: ExitStack, folder: str, name: str) -> None:
 
 def connect(path: str, project: Path, **around: tuple[str, ...]) -> str:
     found = survey(str(project), is_watched)
-    view = View(sockets=found.sockets, repositories=found.repositories)
+    view = SandboxView(sockets=found.sockets, repositories=found.repositories)
     return run_boxed(CONNECT.format(path=path), project, ENVIRON, view=view, **around)
 
 

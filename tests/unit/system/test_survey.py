@@ -10,7 +10,7 @@ import pytest
 
 from sidecar.policy.protected import is_watched
 from sidecar.system import survey as surveys
-from sidecar.system.sandbox import View
+from sidecar.system.sandbox import SandboxView
 from sidecar.system.survey import compare, survey
 from tests.support.patience import PATIENCE_S
 from tests.unit.system.sandboxes import ORDINARY, PATH, as_ordinary, folder_of, run_boxed
@@ -32,7 +32,9 @@ def git(folder: Path, *words: str) -> None:
 def planted(script: str, project: Path) -> tuple[list[str], list[str]]:
     """What a script in the sandbox created and changed."""
     before = survey(str(project), is_watched)
-    run_boxed(script, project, ENVIRON, view=View(repositories=before.repositories, sockets=before.sockets))
+    run_boxed(
+        script, project, ENVIRON, view=SandboxView(repositories=before.repositories, sockets=before.sockets)
+    )
     return compare(before, survey(str(project), is_watched))
 
 

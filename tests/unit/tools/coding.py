@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 
 from sidecar.system import sandbox
-from sidecar.tools.base import Confinement, Outcome
+from sidecar.tools.base import Confinement, ToolOutcome
 from sidecar.tools.shell.run_code import RunCode
 from sidecar.tools.shell.runner import Bounds, Runner
 from sidecar.tools.shell.runtimes import RuntimeBroken, first_working, installed_runtimes
@@ -58,5 +58,5 @@ def tool(mode: Mode = "off", **around: Any) -> RunCode:
     return RunCode(Runner(mode, os.environ, Bounds(**around)), installed_runtimes())
 
 
-async def ran(context: OpenHands, language: str, code: str, mode: Mode = "off", **input: Any) -> Outcome:
+async def ran(context: OpenHands, language: str, code: str, mode: Mode = "off", **input: Any) -> ToolOutcome:
     return await carry_out(tool(mode), {"language": language, "code": code, **input}, context)

@@ -18,7 +18,6 @@ from sidecar.policy.rules import Rule
 from sidecar.tools.base import (
     Edit,
     Intent,
-    Outcome,
     OutputLibrary,
     Permission,
     PlanEntry,
@@ -26,6 +25,7 @@ from sidecar.tools.base import (
     Tool,
     ToolError,
     ToolInput,
+    ToolOutcome,
     UserAnswer,
 )
 from sidecar.workspace.names import RealNames
@@ -45,7 +45,7 @@ class OpenHands:
         self.answers: list[UserAnswer] = []
         self.unsaved_texts: dict[str, str] = {}
         self.seen_hashes: dict[str, str] = {}
-        self.app_outcomes: dict[str, Outcome] = {}
+        self.app_outcomes: dict[str, ToolOutcome] = {}
         self.app_calls: list[tuple[str, dict[str, Any], float]] = []
         self.shown: list[str] = []
         self.planned: list[list[dict[str, Any]]] = []
@@ -90,15 +90,15 @@ class OpenHands:
     async def plan(self, entries: list[PlanEntry]) -> None:
         self.planned.append(msgspec.to_builtins(entries))
 
-    async def call_app(self, name: str, arguments: dict[str, Any], timeout_s: float) -> Outcome:
+    async def call_app(self, name: str, arguments: dict[str, Any], timeout_s: float) -> ToolOutcome:
         self.app_calls.append((name, arguments, timeout_s))
-        return self.app_outcomes.get(name) or Outcome(f"The app has no tool {name}.", failed=True)
+        return self.app_outcomes.get(name) or ToolOutcome(f"The app has no tool {name}.", failed=True)
 
     async def unsaved_text(self, path: str) -> str | None:
         return self.unsaved_texts.get(path)
 
 
-async def carry_out(tool: Tool, input: dict[str, Any], context: OpenHands) -> Outcome:
+async def carry_out(tool: Tool, input: dict[str, Any], context: OpenHands) -> ToolOutcome:
     """A call from the plan to the outcome, as if leave was given: the edits are written, what was seen is kept."""
     ready = await tool.prepare(ToolInput(input), context)
     for edit in ready.intent.edits:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sidecar.tools.base import Outcome, Tool, ToolError, ToolInput
+from sidecar.tools.base import Tool, ToolError, ToolInput, ToolOutcome
 from sidecar.workspace.paths import Workspace
 from tests.unit.tools.context import OpenHands, carry_out
 
@@ -29,7 +29,7 @@ class Project:
     def bytes(self, path: str) -> bytes:
         return (self.folder / path).read_bytes()
 
-    async def call(self, tool: Tool, **input: Any) -> Outcome:
+    async def call(self, tool: Tool, **input: Any) -> ToolOutcome:
         return await carry_out(tool, input, self.context)
 
     async def problem(self, tool: Tool, **input: Any) -> str:

@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 from sidecar.system import sandbox
-from sidecar.system.sandbox import Sandbox, View
+from sidecar.system.sandbox import Sandbox, SandboxView
 from sidecar.tools.base import ToolError
-from sidecar.tools.shell.runner import SET_UPS, Bounds, ExitStatus, Job, Runner
+from sidecar.tools.shell.runner import SET_UPS, Bounds, ExitStatus, ProgramRun, Runner
 from sidecar.tools.shell.transcript import Transcript
 from sidecar.workspace.paths import Workspace
 from tests.unit.system.sandboxes import PATH, needed_box, seen_folder
@@ -38,7 +38,7 @@ class Outdated(Sandbox, frozen=True):
         writable: Sequence[str],
         hidden: Sequence[str],
         cwd: str,
-        view: View = View(),  # noqa: B008  a frozen value
+        view: SandboxView = SandboxView(),  # noqa: B008  a frozen value
         environ: Mapping[str, str] | None = None,
     ) -> list[str]:
         planned = super().wrap(argv, project, writable, hidden, cwd, view, environ)
@@ -62,7 +62,7 @@ async def ran(
         found.program, found.can_limit_memory, found.can_count_processes, found.syscalls, list(changes)
     )
     transcript = Transcript()
-    job = Job(["/bin/bash", "-c", script], 60, cwd, ENVIRON)
+    job = ProgramRun(["/bin/bash", "-c", script], 60, cwd, ENVIRON)
     context = OpenHands(Workspace(str(project)), call_key=f"s/t/{script}")
     return await Runner("require", ENVIRON, bounds).run(job, box, transcript, context), transcript.whole()
 
@@ -140,7 +140,7 @@ async def test_a_sandbox_that_can_never_be_set_up_is_an_error_and_runs_nothing(p
     context = OpenHands(Workspace(str(project)))
     with pytest.raises(ToolError, match=r"sandbox could not be set up \(bwrap: .*\.mcp\.json"):
         await Runner("require", ENVIRON).run(
-            Job(["/bin/bash", "-c", "touch ran"], 60, ".", ENVIRON), box, Transcript(), context
+            ProgramRun(["/bin/bash", "-c", "touch ran"], 60, ".", ENVIRON), box, Transcript(), context
         )
     assert (len(undone), (project / "ran").exists()) == (SET_UPS, False)
 

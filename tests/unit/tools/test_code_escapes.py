@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.tools.base import Outcome
+from sidecar.tools.base import ToolOutcome
 from tests.unit.system.shapes import clear, mentions, new_token
 from tests.unit.tools.code_tricks import CONNECT, DAEMON, READ, SIGNAL, WRITE, quoted
 from tests.unit.tools.coding import Mode, hands_in, needs, needs_bubblewrap, tool
@@ -33,7 +33,7 @@ class Place:
 
     async def run(
         self, language: str, code: str, mode: Mode = "require", timeout_ms: int = 20_000
-    ) -> Outcome:
+    ) -> ToolOutcome:
         needs(language)
         context = hands_in(self.folder, call_key=f"{self.folder.name}.{mode}.i1")
         input = {"language": language, "code": code, "timeout_ms": timeout_ms}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.tools.base import Outcome
+from sidecar.tools.base import ToolOutcome
 from sidecar.tools.files.edit_file import EditFile
 from sidecar.tools.files.insert_line import InsertLine
 from sidecar.tools.files.write_file import WriteFile
@@ -22,7 +22,7 @@ def project(tmp_path: Path) -> Project:
 async def test_a_file_is_made_with_its_folders(project: Project) -> None:
     outcome = await project.call(WriteFile(), path="a/b/../new/x.txt", content="one\ntwo\n")
 
-    assert outcome == Outcome(
+    assert outcome == ToolOutcome(
         "Wrote a/new/x.txt: New file: 2 lines",
         paths=("a/new/x.txt",),
         seen={"a/new/x.txt": sha256(b"one\ntwo\n").hexdigest()},

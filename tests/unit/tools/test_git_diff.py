@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sidecar.model.failures import Refused
-from sidecar.tools.base import Intent, Outcome, ToolInput
+from sidecar.tools.base import Intent, ToolInput, ToolOutcome
 from sidecar.tools.files.git_diff import MAX_BYTES, MAX_SUMMARY, GitDiffTool
 from sidecar.workspace.paths import Workspace
 from tests.unit.tools.context import OpenHands, carry_out
@@ -43,7 +43,7 @@ async def test_the_summary_comes_first_then_new_files_then_the_diff(scene: Scene
 
 
 async def test_nothing_staged_is_told(scene: Scene, context: OpenHands) -> None:
-    assert await carry_out(GitDiffTool(), {"staged": True}, context) == Outcome("No changes.")
+    assert await carry_out(GitDiffTool(), {"staged": True}, context) == ToolOutcome("No changes.")
 
 
 async def test_a_long_diff_comes_in_part_and_whole(scene: Scene, context: OpenHands) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sidecar.model.failures import Refused
-from sidecar.tools.base import Intent, Outcome, ToolError, ToolInput
+from sidecar.tools.base import Intent, ToolError, ToolInput, ToolOutcome
 from sidecar.tools.files import glob
 from sidecar.tools.files.glob import MAX_RESULTS, GlobTool
 from sidecar.workspace.paths import Workspace
@@ -117,7 +117,7 @@ async def test_a_walk_that_takes_too_long_says_so(
 
 async def test_only_the_pattern_is_recorded(context: OpenHands) -> None:
     ready = await GlobTool().prepare(ToolInput({"pattern": "b.*"}), context)
-    assert (ready.intent, await ready.run()) == (Intent("read", "."), Outcome("b.ts"))
+    assert (ready.intent, await ready.run()) == (Intent("read", "."), ToolOutcome("b.ts"))
 
 
 @pytest.mark.parametrize("pattern", ["", "/", "[a", "a\\", "{a,b}" * 10, "x" * 2000, 7, None])

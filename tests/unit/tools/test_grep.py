@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from sidecar.model.failures import Refused
-from sidecar.tools.base import Intent, Outcome, ToolError, ToolInput
+from sidecar.tools.base import Intent, ToolError, ToolInput, ToolOutcome
 from sidecar.tools.files import file_search
 from sidecar.tools.files.file_search import MAX_FILE_BYTES, MAX_MATCHES, MAX_MATCHES_PER_FILE, find_ripgrep
 from sidecar.tools.files.grep import MAX_LINE, MAX_OUTPUT, Grep
@@ -67,7 +67,7 @@ async def found(grep: Grep, tool_context: OpenHands, pattern: str, **more: Any) 
 
 
 async def test_matches_come_with_path_and_line_and_are_recorded(grep: Grep, tool_context: OpenHands) -> None:
-    assert await carry_out(grep, {"pattern": "one"}, tool_context) == Outcome(
+    assert await carry_out(grep, {"pattern": "one"}, tool_context) == ToolOutcome(
         "a.py:1:def one():\nsrc/deep/c.txt:1:one more\nsrc/deep/c.txt:2:and one more",
         matched=("a.py", "src/deep/c.txt"),
     )
@@ -244,7 +244,7 @@ async def test_a_file_that_becomes_a_link_while_ripgrep_runs_shows_nothing(
             return await super().block(function, *args)
 
     outcome = await carry_out(Grep(), {"pattern": "def"}, Swapping(Workspace(str(project))))
-    assert outcome == Outcome("No matches.")
+    assert outcome == ToolOutcome("No matches.")
 
 
 async def test_files_in_a_further_folder_are_found(grep: Grep, project: Path, tmp_path: Path) -> None:

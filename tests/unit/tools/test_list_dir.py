@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sidecar.model.failures import Refused
-from sidecar.tools.base import Intent, Outcome, ToolInput
+from sidecar.tools.base import Intent, ToolInput, ToolOutcome
 from sidecar.tools.files.list_dir import MAX_ENTRIES, ListDir
 from sidecar.workspace.paths import Workspace
 from tests.unit.tools.context import OpenHands, carry_out
@@ -23,12 +23,12 @@ async def test_folders_have_a_slash_and_files_their_size(context: OpenHands, tmp
     (tmp_path / "b").mkdir()
     (tmp_path / "a.txt").write_text("four")
     os.symlink("a.txt", tmp_path / "c")
-    assert await carry_out(ListDir(), {}, context) == Outcome("a.txt\t4\nb/\nc\t0", paths=(".",))
+    assert await carry_out(ListDir(), {}, context) == ToolOutcome("a.txt\t4\nb/\nc\t0", paths=(".",))
 
 
 async def test_an_empty_folder_is_told(context: OpenHands, tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
-    assert await carry_out(ListDir(), {"path": "./b/"}, context) == Outcome(
+    assert await carry_out(ListDir(), {"path": "./b/"}, context) == ToolOutcome(
         "(the folder is empty)", paths=("b",)
     )
 

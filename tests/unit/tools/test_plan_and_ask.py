@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sidecar.tools.base import Intent, Outcome, ToolError, ToolInput, UserAnswer
+from sidecar.tools.base import Intent, ToolError, ToolInput, ToolOutcome, UserAnswer
 from sidecar.tools.people.ask_user import CANCELLED, DECLINED, MAX_CHOICES, NOBODY_TO_ASK, AskUser
 from sidecar.tools.people.update_plan import MAX_STEPS, UpdatePlan
 from sidecar.workspace.paths import Workspace
@@ -26,7 +26,7 @@ def step(text: object, status: object) -> dict[str, Any]:
 async def test_a_plan_is_shown_in_the_words_of_the_contract(context: OpenHands) -> None:
     plan = [step("look", "completed"), step("mend", "in_progress"), step("test", "pending")]
     outcome = await carry_out(UpdatePlan(), {"plan": plan}, context)
-    assert outcome == Outcome("The plan is shown: 1 of 3 steps are done.")
+    assert outcome == ToolOutcome("The plan is shown: 1 of 3 steps are done.")
     assert context.planned == [
         [
             {"content": "look", "status": "completed"},
@@ -89,7 +89,7 @@ async def test_a_question_is_a_flat_form(
 )
 async def test_every_answer_is_told(context: OpenHands, answer: UserAnswer | None, told: str) -> None:
     context.answers = [answer] if answer else []
-    assert await carry_out(AskUser(), {"question": "Which?"}, context) == Outcome(told)
+    assert await carry_out(AskUser(), {"question": "Which?"}, context) == ToolOutcome(told)
 
 
 @pytest.mark.parametrize(

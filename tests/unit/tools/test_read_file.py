@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sidecar.model.failures import Refused
-from sidecar.tools.base import Intent, Outcome, ToolError, ToolInput
+from sidecar.tools.base import Intent, ToolError, ToolInput, ToolOutcome
 from sidecar.tools.files.read_file import MAX_FILE_BYTES, MAX_LINES, MAX_OUTPUT, UNSAVED, ReadFile
 from sidecar.workspace.paths import Workspace
 from tests.unit.tools.context import OpenHands, carry_out
@@ -24,14 +24,14 @@ def put(context: OpenHands, path: str, data: bytes) -> None:
     (Path(context.workspace.root) / path).write_bytes(data)
 
 
-async def read(context: OpenHands, path: str, **lines: int) -> Outcome:
+async def read(context: OpenHands, path: str, **lines: int) -> ToolOutcome:
     return await carry_out(ReadFile(), {"path": path, **lines}, context)
 
 
 async def test_lines_come_with_numbers_and_the_hash_of_all_bytes(context: OpenHands) -> None:
     put(context, "notes.txt", b"first\nsecond\nthird\n")
 
-    assert await read(context, "./notes.txt", start_line=2, end_line=2) == Outcome(
+    assert await read(context, "./notes.txt", start_line=2, end_line=2) == ToolOutcome(
         "2\tsecond\n… 1 more lines; ask for them by start_line and end_line",
         paths=("notes.txt",),
         seen={"notes.txt": sha256(b"first\nsecond\nthird\n").hexdigest()},

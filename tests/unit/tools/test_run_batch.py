@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from sidecar.tools.base import Intent, Outcome, ToolError, ToolInput
+from sidecar.tools.base import Intent, ToolError, ToolInput, ToolOutcome
 from sidecar.tools.shell.run_batch import MAX_COMMANDS, MAX_OUTPUT_BYTES, RunBatch
 from sidecar.tools.shell.runner import Runner
 from tests.support.patience import PATIENCE_S
@@ -28,7 +28,7 @@ def listed(*commands: tuple[str, str]) -> list[dict[str, str]]:
     return [{"label": label, "command": command} for label, command in commands]
 
 
-async def ran(context: OpenHands, *commands: tuple[str, str], **input: Any) -> Outcome:
+async def ran(context: OpenHands, *commands: tuple[str, str], **input: Any) -> ToolOutcome:
     return await carry_out(
         RunBatch(Runner("off", os.environ)), {"commands": listed(*commands), **input}, context
     )

@@ -13,7 +13,7 @@ import pytest
 from sidecar.model.failures import Refused
 from sidecar.system import redact, sandbox
 from sidecar.system.process_tree import READ_BYTES
-from sidecar.tools.base import Confinement, Intent, Outcome, ToolError, ToolInput
+from sidecar.tools.base import Confinement, Intent, ToolError, ToolInput, ToolOutcome
 from sidecar.tools.shell.run_command import MAX_COMMAND, RunCommand
 from sidecar.tools.shell.runner import Runner
 from sidecar.tools.shell.transcript import MAX_KEPT_BYTES, MAX_SHORT_BYTES, Transcript
@@ -47,7 +47,7 @@ def needs_bubblewrap() -> None:
         pytest.skip("bubblewrap does not work here")
 
 
-async def ran(context: OpenHands, command: str, mode: Mode = "off", **input: Any) -> Outcome:
+async def ran(context: OpenHands, command: str, mode: Mode = "off", **input: Any) -> ToolOutcome:
     return await carry_out(RunCommand(Runner(mode, os.environ)), {"command": command, **input}, context)
 
 
@@ -74,14 +74,14 @@ async def ran(context: OpenHands, command: str, mode: Mode = "off", **input: Any
 async def test_the_outcome_is_the_output_and_how_it_ended(
     context: OpenHands, command: str, text: str, code: int
 ) -> None:
-    assert await ran(context, command) == Outcome(text, failed=code != 0, exit_code=code)
+    assert await ran(context, command) == ToolOutcome(text, failed=code != 0, exit_code=code)
     assert "".join(context.shown).splitlines() == text.splitlines()[:-1]
 
 
 async def test_it_says_that_it_ran_in_the_sandbox(context: OpenHands) -> None:
     needs_bubblewrap()
     outcome = await ran(context, "echo hello; exit 4", "auto")
-    assert outcome == Outcome(f"hello\n[exit code 4; {BOXED}", failed=True, exit_code=4)
+    assert outcome == ToolOutcome(f"hello\n[exit code 4; {BOXED}", failed=True, exit_code=4)
 
 
 async def test_in_the_sandbox_the_project_can_be_changed_and_its_parent_not(

@@ -15,11 +15,11 @@ import anyio
 
 from sidecar.settings.values import FetchSettings
 from sidecar.store import Store
-from sidecar.tools.base import Outcome, ToolError, ToolInput
+from sidecar.tools.base import ToolError, ToolInput, ToolOutcome
 from sidecar.tools.web.addresses import AddressRefused
 from sidecar.tools.web.fetch_url import FetchUrl
 from sidecar.tools.web.pages import PageFetcher
-from sidecar.tools.web.reaching import Limits, Unavailable, WebClient
+from sidecar.tools.web.reaching import FetchLimits, Unavailable, WebClient
 from sidecar.workspace.paths import Workspace
 from tests.blackbox.models.network import listening
 from tests.support.patience import PATIENCE_S
@@ -28,13 +28,13 @@ from tests.unit.web.server import Site, Tunnel
 
 PUBLIC = "93.184.215.14"
 OTHER = "151.101.1.69"
-LIMITS = Limits(seconds=10, silence=5, connect=2)
+LIMITS = FetchLimits(seconds=10, silence=5, connect=2)
 
 
 class Internet:
     """`names` has each name's answers, one after another, the last one for ever; `tunnels` what the proxy was asked."""
 
-    def __init__(self, store: Store, folder: str, limits: Limits = LIMITS) -> None:
+    def __init__(self, store: Store, folder: str, limits: FetchLimits = LIMITS) -> None:
         self.names: dict[str, list[list[str]]] = {}
         self.resolved: list[str] = []
         self.site = Site()
@@ -72,7 +72,7 @@ class Internet:
     def tool(self) -> FetchUrl:
         return FetchUrl(lambda: self.web, self.settings)
 
-    async def fetch(self, url: str, **more: Any) -> Outcome:
+    async def fetch(self, url: str, **more: Any) -> ToolOutcome:
         """A call of the tool from the plan to its outcome."""
         ready = await self.tool.prepare(ToolInput({"url": url, **more}), self.context)
         return await ready.run()

@@ -10,7 +10,7 @@ import pytest
 from anyio.abc import ByteStream
 
 from sidecar.tools.web.pages import PageFetcher
-from sidecar.tools.web.reaching import Limits, WebClient
+from sidecar.tools.web.reaching import FetchLimits, WebClient
 from tests.unit.web.internet import PUBLIC, Internet
 from tests.unit.web.server import Asked, Handler, answer
 
@@ -20,7 +20,7 @@ URL = "http://public.test/page"
 
 def hasty(internet: Internet, *, seconds: float = 5, silence: float = 5) -> None:
     """Less patience than a user has, so that the test is short."""
-    patience = Limits(seconds=seconds, silence=silence)
+    patience = FetchLimits(seconds=seconds, silence=silence)
     internet.web = PageFetcher(internet.store, WebClient(internet.resolve, patience), lambda: internet.now)
 
 

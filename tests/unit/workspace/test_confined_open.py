@@ -65,7 +65,7 @@ def test_a_kernel_that_is_never_sure_is_helped_by_hand(tree: Tree, monkeypatch: 
 
 @pytest.mark.skipif(not confined_open.has_openat2(), reason="no openat2 here")
 def test_without_proc_the_way_by_hand_opens(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_proc(pin: int, flags: int, check: confined_open.Check) -> int:
+    def no_proc(pin: int, flags: int, check: confined_open.FileCheck) -> int:
         raise FileNotFoundError(errno.ENOENT, "/proc is not mounted")
 
     monkeypatch.setattr(confined_open, "open_pinned", no_proc)

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.model.failures import Refused
-from sidecar.workspace.open_files import Limits, OpenFiles, nearest_path
+from sidecar.workspace.open_files import OpenFileLimits, OpenFiles, nearest_path
 
-SMALL = Limits(max_recent=3, max_pinned=2)
-NONE = OpenFiles((), Limits())
+SMALL = OpenFileLimits(max_recent=3, max_pinned=2)
+NONE = OpenFiles((), OpenFileLimits())
 
 
 def names(files: OpenFiles) -> list[str]:
@@ -26,7 +26,7 @@ def pins(files: OpenFiles) -> list[str]:
     return [file.path for file in files.display_order() if file.pinned]
 
 
-def with_open(*paths: str, limits: Limits = SMALL) -> OpenFiles:
+def with_open(*paths: str, limits: OpenFileLimits = SMALL) -> OpenFiles:
     files = OpenFiles((), limits)
     for now, path in enumerate(paths):
         files = files.opened(path, "user", now)
@@ -153,7 +153,9 @@ def test_clearing_closes_all_or_leaves_the_pinned_ones() -> None:
 
 def test_opening_many_pins_the_first_names_the_next_and_counts_what_is_left_out() -> None:
     paths = [f"/f{number:02}" for number in range(40)]
-    files, not_pinned, left_out = with_open("/before", limits=Limits()).opened_all(paths, "user", 7, pin=True)
+    files, not_pinned, left_out = with_open("/before", limits=OpenFileLimits()).opened_all(
+        paths, "user", 7, pin=True
+    )
 
     assert pins(files) == paths[9::-1]
     assert not_pinned == paths[10:35]

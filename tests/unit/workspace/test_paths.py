@@ -13,7 +13,7 @@ import pytest
 
 from sidecar.model.failures import Refused
 from sidecar.workspace import paths
-from sidecar.workspace.paths import ConfinedPath, Entry, Workspace
+from sidecar.workspace.paths import ConfinedPath, FolderEntry, Workspace
 from tests.unit.workspace.trees import Tree
 
 pytestmark = pytest.mark.parametrize("by_hand", [False, True])
@@ -92,7 +92,7 @@ def test_odd_names_are_plain_names(tree: Tree, by_hand: bool, name: str) -> None
     (tree.extra / name / name).write_bytes(b"odd")
     workspace = Workspace(str(tree.extra), by_hand=by_hand)
     assert workspace.read_bytes(f"{name}/{name}", 3) == b"odd"
-    assert workspace.list_dir(name) == [Entry(name, "file", 3)]
+    assert workspace.list_dir(name) == [FolderEntry(name, "file", 3)]
 
 
 @pytest.mark.sampled(1)
@@ -101,11 +101,11 @@ def test_the_deepest_path_that_fits_opens(tree: Tree, by_hand: bool) -> None:
     try:
         _dig(tree.root, deep + deeper, "bottom")
         workspace = made(tree, by_hand)
-        assert workspace.list_dir(deep) == [Entry("d", "folder", 0)]
+        assert workspace.list_dir(deep) == [FolderEntry("d", "folder", 0)]
         assert refusal(workspace, deep + deeper + "bottom") == ("denied", "name")
         # Walking goes on where no single path reaches.
         *_, (place, entries) = workspace.walk(deep)
-        assert (len(place.parts), entries) == (2060, [Entry("bottom", "file", 0)])
+        assert (len(place.parts), entries) == (2060, [FolderEntry("bottom", "file", 0)])
     finally:
         subprocess.run(["rm", "-rf", tree.root / "d"], check=True)  # Python's own would recurse too deep
 
@@ -114,10 +114,10 @@ def test_a_folder_is_listed_by_name_kind_and_size(tree: Tree, by_hand: bool) -> 
     tree.link("z", "nowhere")
     os.mkfifo(tree.root / "pipe")
     expected = [
-        Entry("a", "folder", 0),
-        Entry("inside.txt", "file", 6),
-        Entry("pipe", "other", 0),
-        Entry("z", "link", 0),
+        FolderEntry("a", "folder", 0),
+        FolderEntry("inside.txt", "file", 6),
+        FolderEntry("pipe", "other", 0),
+        FolderEntry("z", "link", 0),
     ]
     workspace = made(tree, by_hand)
     assert workspace.list_dir(".") == expected

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sidecar.model.failures import Refused
-from sidecar.system.confined_open import Check, HeldEntry, has_openat2
+from sidecar.system.confined_open import FileCheck, HeldEntry, has_openat2
 from sidecar.workspace.paths import ConfinedPath, Workspace
 
 SECRET = b"the secret outside"
@@ -96,7 +96,7 @@ class Twin(Workspace):
         finally:
             os.close(fd)
 
-    def check(self, path: str, *, folder: bool = False) -> Check:
+    def check(self, path: str, *, folder: bool = False) -> FileCheck:
         return lambda found: None
 
     def _real(self, path: str) -> str:

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import anyio
 
-from sidecar.tools.base import Outcome, Tool
+from sidecar.tools.base import Tool, ToolOutcome
 from sidecar.tools.mcp import ServerConfig, Servers, ServerState, parse_servers
 from sidecar.workspace.paths import Workspace
 from tests.support.patience import PATIENCE_S
@@ -49,7 +49,7 @@ class Mount:
     async def tools(self, *configs: ServerConfig) -> dict[str, Tool]:
         return {tool.spec.name: tool for tool in await self.servers.tools(configs, PATIENCE_S)}
 
-    async def call(self, tool: Tool, **input: Any) -> Outcome:
+    async def call(self, tool: Tool, **input: Any) -> ToolOutcome:
         with anyio.fail_after(PATIENCE_S):
             return await carry_out(tool, input, self.context)
 

@@ -13,7 +13,7 @@ import anyio.lowlevel
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
-from sidecar.tools.base import Outcome, ToolInput
+from sidecar.tools.base import ToolInput, ToolOutcome
 from sidecar.tools.mcp import ServerConfig, parse_servers
 from tests.support.patience import PATIENCE_S
 from tests.unit.tools.mcp.mounting import HERE, Mount
@@ -83,7 +83,7 @@ async def answering(*lines: str, body: bytes = b"") -> AsyncIterator[tuple[int, 
 async def test_a_server_at_an_address_is_mounted_and_called(mount: Mount, web: Http) -> None:
     tools = await mount.tools(config_of(web.port))
 
-    assert await mount.call(tools["mcp__web__add"], a=2, b=3) == Outcome("5")
+    assert await mount.call(tools["mcp__web__add"], a=2, b=3) == ToolOutcome("5")
     assert (await mount.call(tools["mcp__web__divide"], a=2, b=0)).failed
     assert tools["mcp__web__add"].title(ToolInput({})) == "web: Add up"
 
@@ -99,7 +99,7 @@ async def test_a_cancelled_call_returns_and_the_next_one_works(mount: Mount, web
             scope.cancel()
 
     assert mount.context.shown == ["waiting\n"]
-    assert await mount.call(tools["mcp__web__add"], a=1, b=1) == Outcome("2")
+    assert await mount.call(tools["mcp__web__add"], a=1, b=1) == ToolOutcome("2")
 
 
 async def test_a_call_that_takes_too_long_fails_in_words(mount: Mount, web: Http) -> None:
@@ -121,7 +121,7 @@ async def test_a_server_that_was_started_again_is_connected_again(mount: Mount) 
         assert lost.failed
         assert "was lost in the middle of add: it has forgotten our session (HTTP 404)" in lost.text
         await mount.until(lambda state: state.state == "ready" and len(mount.told) > 2)
-        assert await mount.call(tools["mcp__web__add"], a=2, b=2) == Outcome("4")
+        assert await mount.call(tools["mcp__web__add"], a=2, b=2) == ToolOutcome("4")
     finally:
         web.end()
 

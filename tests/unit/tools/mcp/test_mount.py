@@ -12,7 +12,7 @@ import pytest
 
 from sidecar.model.content import GivenBlock
 from sidecar.system import redact
-from sidecar.tools.base import Intent, Outcome, ToolInput
+from sidecar.tools.base import Intent, ToolInput, ToolOutcome
 from sidecar.tools.mcp import parse_servers, servers
 from tests.support.patience import PATIENCE_S
 from tests.support.processes import poll_until
@@ -31,7 +31,7 @@ async def test_a_server_of_the_sdk_is_mounted_called_and_its_errors_are_told(mou
         "mcp", "sdk/add", reads_only=True
     )
     assert (await divide.prepare(ToolInput({}), mount.context)).intent == Intent("mcp", "sdk/divide")
-    assert await mount.call(add, a=2, b=3) == Outcome("5")
+    assert await mount.call(add, a=2, b=3) == ToolOutcome("5")
     failed = await mount.call(divide, a=1, b=0)
     assert failed.failed
     assert "division" in failed.text
@@ -40,7 +40,7 @@ async def test_a_server_of_the_sdk_is_mounted_called_and_its_errors_are_told(mou
 async def test_a_server_that_knows_only_the_newest_handshake_is_mounted(mount: Mount) -> None:
     tools = await mount.tools(plain("modern"))
 
-    assert await mount.call(tools["mcp__plain__echo"], x=1) == Outcome('{"x": 1}')
+    assert await mount.call(tools["mcp__plain__echo"], x=1) == ToolOutcome('{"x": 1}')
 
 
 async def test_every_kind_of_answer_becomes_words(mount: Mount) -> None:
@@ -55,13 +55,13 @@ inside
 [resource: x://2, unknown type, 3 bytes]
 [resource: x://3, unknown type]"""
     assert outcomes == {
-        "echo": Outcome('{"x": 1}'),
-        "fail": Outcome("no such thing", failed=True),
-        "picture": Outcome(picture, media=(GivenBlock(type="image", data="AAAAAA=="),)),
-        "data": Outcome('{"answer": 42}'),
-        "half_an_emoji": Outcome("a\ufffdb"),
-        "refuse": Outcome("The server refused the call: I do not want to", failed=True),
-        "nonsense": Outcome(
+        "echo": ToolOutcome('{"x": 1}'),
+        "fail": ToolOutcome("no such thing", failed=True),
+        "picture": ToolOutcome(picture, media=(GivenBlock(type="image", data="AAAAAA=="),)),
+        "data": ToolOutcome('{"answer": 42}'),
+        "half_an_emoji": ToolOutcome("a\ufffdb"),
+        "refuse": ToolOutcome("The server refused the call: I do not want to", failed=True),
+        "nonsense": ToolOutcome(
             "The call failed: the server's answer is not what MCP allows: `content`: Input should be a valid list",
             failed=True,
         ),
@@ -71,7 +71,7 @@ inside
 async def test_progress_is_shown_while_a_call_runs(mount: Mount) -> None:
     tools = await mount.tools(plain())
 
-    assert await mount.call(tools["mcp__plain__work"]) == Outcome("done")
+    assert await mount.call(tools["mcp__plain__work"]) == ToolOutcome("done")
     assert mount.context.shown == ["1 of 2\n", "2 of 2\n"]
 
 
