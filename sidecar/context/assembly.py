@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..text.token_estimate import CountTokens
 from .budget import Budget, Caps
 from .materials import (
     Assembly,
     Candidate,
     Candidates,
-    Count,
     Inclusion,
     ManifestBlock,
     PastTurn,
@@ -65,7 +65,7 @@ TOOL_TOKENS = 1
 """The separator between two tools."""
 
 
-def assemble(materials: Candidates, budget: Budget, caps: Caps, count: Count) -> Assembly:
+def assemble(materials: Candidates, budget: Budget, caps: Caps, count: CountTokens) -> Assembly:
     return _Assembler(materials, budget.total, caps, count).run()
 
 
@@ -74,7 +74,7 @@ _CutTurn = tuple[PastTurn, Any, int, str]
 
 
 class _Assembler:
-    def __init__(self, materials: Candidates, total: int, caps: Caps, count: Count) -> None:
+    def __init__(self, materials: Candidates, total: int, caps: Caps, count: CountTokens) -> None:
         self._candidates = materials
         self._caps = caps
         self._count = count

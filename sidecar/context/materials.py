@@ -9,12 +9,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ..model.content import SentBlock
+from ..text.token_estimate import CutText
 
 Inclusion = Literal["full", "truncated", "summary", "dropped"]
-
-Count = Callable[[str], int]
-Cut = Callable[[str, int], str]
-"""Cuts the text to so many tokens and marks the omission; "" when nothing useful fits."""
 
 
 class ManifestBlock(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -62,7 +59,7 @@ class Candidate(msgspec.Struct, frozen=True):
     text: str
     gate: str
     open: bool = True
-    cut: Cut | None = None
+    cut: CutText | None = None
     """Shortens the text when it does not fit; None: whole or not at all."""
     extra: int = 0
     """Tokens in addition to its text, such as images."""

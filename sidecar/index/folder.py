@@ -3,21 +3,15 @@ file's text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..model.failures import Refused
 from ..workspace.ignore import Ignore
-from ..workspace.paths import Workspace
+from ..workspace.paths import ReadFilter, Workspace
 
 MAX_FILE = 4 * 1024 * 1024
 """Bytes: a longer file is data, and its words would dominate searches."""
 
 MAX_FILES = 5000
 """Per call: some seconds of work. A larger project is added folder by folder."""
-
-
-ReadFilter = Callable[[str], str | None]
-"""Returns why a file is not indexed; None when it is."""
 
 
 def find_files(

@@ -40,10 +40,10 @@ from ..store.index import IndexStore
 from ..store.search.index_rows import IndexSlice, PendingSource
 from ..store.search.index_search import SearchBounds
 from ..system import clock
-from ..workspace.paths import Workspace
+from ..workspace.paths import ReadFilter, Workspace
 from ..workspace.text import NotText, decode_text
 from .dividing import SLICE_CHARACTERS, count_tokens, prepare_text, slices
-from .folder import MAX_FILE, ReadFilter, find_files
+from .folder import MAX_FILE, find_files
 from .searching import Searcher, bounds_of
 
 logger = logging.getLogger(__name__)

@@ -15,9 +15,10 @@ import anyio.to_thread
 from ..model.index import ChunkPool, Query, QueryPlan, Results
 from ..store.index import IndexStore
 from ..store.search.index_search import SearchBounds
+from ..text.token_estimate import CountTokens, CutText
 from .query import ParsedQuery, is_stop, parse_query, plan_query
 from .ranking import RankedChunk, rank_chunks
-from .snippets import Count, Cut, pack_hits
+from .snippets import pack_hits
 from .spelling import MIN_MISSPELT, MIN_PART, nearest_word, trigram_groups, trigrams, words_containing
 
 MAX_UNKNOWN = 6
@@ -25,7 +26,7 @@ MAX_UNKNOWN = 6
 
 
 class Searcher:
-    def __init__(self, store: IndexStore, count: Count, cut: Cut) -> None:
+    def __init__(self, store: IndexStore, count: CountTokens, cut: CutText) -> None:
         self._store = store
         self._count = count
         self._cut = cut

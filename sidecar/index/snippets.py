@@ -7,10 +7,11 @@ reached. Lines keep their order, with a mark where some are omitted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from ..model.index import IndexHit
+from ..text.token_estimate import CountTokens, CutText
 from .ranking import RankedChunk
 
 FIRST_SHARE = 0.5
@@ -30,12 +31,9 @@ GAP = 2
 MARK = 5
 """Tokens of an omission mark, and of the line end."""
 
-Count = Callable[[str], int]
-Cut = Callable[[str, int], str]
-
 
 def pack_hits(
-    places: Sequence[RankedChunk], limit: int, max_tokens: int, count: Count, cut: Cut
+    places: Sequence[RankedChunk], limit: int, max_tokens: int, count: CountTokens, cut: CutText
 ) -> list[IndexHit]:
     """Return the best results as hits with at most `max_tokens` together."""
     shown: list[_Excerpt] = []
@@ -83,7 +81,7 @@ class _Excerpt:
     and counted in `hit`.
     """
 
-    def __init__(self, place: RankedChunk, count: Count) -> None:
+    def __init__(self, place: RankedChunk, count: CountTokens) -> None:
         self.place = place
         self._count = count
         self._places = [place]
@@ -94,7 +92,7 @@ class _Excerpt:
         """Show the best segment and the heading of the chunk; return their tokens, 0 when they do not fit."""
         return self._show_best(0, space)
 
-    def squeeze(self, space: int, cut: Cut) -> int:
+    def squeeze(self, space: int, cut: CutText) -> int:
         """Show as much of the best segment as fits."""
         best = _best(self.place)
         self._squeezed = cut(self.place.segments[best].text, space)

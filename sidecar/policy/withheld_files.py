@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from . import code, matching
@@ -19,12 +19,11 @@ from .rules import Rule, rule_text
 from .tables import LISTERS
 
 if TYPE_CHECKING:
+    from ..workspace.paths import ReadFilter
     from .decide import Subject
 
 MAX_WORD = 4096
 """Characters of a word that may be a path: the limit of the system."""
-
-Check = Callable[[str], str | None]
 
 
 def path_stops(rule: Rule, path: str) -> bool:
@@ -41,7 +40,7 @@ def make_check(
     *,
     folders: bool = True,
     walks: bool = False,
-) -> Check:
+) -> ReadFilter:
     """Return a check that gives the rule, as text, that withholds a path of a command; with `folders` also for a
     folder that contains only what the rule matches, and if the command `walks`, for the whole project.
     """
@@ -102,7 +101,7 @@ def find_in_command(
     )
 
 
-def find_named(words: Iterable[str], check: Check) -> str | None:
+def find_named(words: Iterable[str], check: ReadFilter) -> str | None:
     """Return what `check` returns for the first path in these words, also within an option, a URL or a script."""
     for word in dict.fromkeys(words):
         for piece in (word, *re.split(r"[\s=:@,;&|<>()\"'`$]+", word)):

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+CountTokens = Callable[[str], int]
+
+CutText = Callable[[str, int], str]
+"""Cuts the text to so many tokens and marks the omission; "" when nothing useful fits."""
+
 BYTES_PER_TOKEN = 3
 """English has about four characters per token, code three, Chinese one, which are three bytes each."""
 

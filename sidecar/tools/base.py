@@ -19,13 +19,13 @@ from ..model.figures import CallSavings
 from ..model.index import Results, SearchScope, Source, SourceKind, SourceText
 from ..policy.rules import PermissionKind
 from ..providers.base import ToolSpec
-from ..workspace.paths import Workspace
+from ..workspace.paths import ReadFilter, Workspace
 
 ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
 """The kind of a tool, as the protocol names it; an app chooses its icon by it."""
 
-ReadFilter = Callable[[str], str | None]
-"""Returns the reason why a file beneath a permitted path must not be read; None when it may be read."""
+ShowOutput = Callable[[str], Awaitable[None]]
+"""Receives the output of a program while it runs."""
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import anyio
@@ -20,7 +20,7 @@ from ..system.capture import Captured, capture
 from ..system.lazy import lazy_module
 from ..system.programs import find_program
 from .git_waits import git_refusal
-from .paths import Workspace
+from .paths import ReadFilter, Workspace
 from .repository import (
     Repository,
     create_stand_in,
@@ -118,10 +118,6 @@ class GitDiff(msgspec.Struct, frozen=True):
     truncated: bool
     left_out: tuple[tuple[str, str], ...] = ()
     """Changed files that are not shown, with the reason."""
-
-
-ReadFilter = Callable[[str], str | None]
-"""Returns why a changed file is not shown; None when it is."""
 
 
 async def diff(

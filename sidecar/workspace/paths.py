@@ -39,6 +39,9 @@ MAX_NAME = 255  # bytes of one name: the limit of common file systems
 MAX_ENTRIES = 100_000  # of one folder: more than a model reads, and about 20 MB of memory
 _MAX_QUOTED = 300  # characters of a refused path in an error: enough to recognise it, whatever was sent
 
+ReadFilter = Callable[[str], str | None]
+"""Returns why a file must not be read, shown or indexed; None when it may be."""
+
 PathKind = Literal["file", "folder", "link", "other"]
 
 

@@ -13,11 +13,12 @@ from ...model.content import Block
 from ...model.failures import Failure
 from ...providers.base import ToolCall
 from ...store.tables.leases import LeaseHeld
+from ...tools.base import ShowOutput
 from ...tools.toolbox import CallResult
 from ..journal.identity import ChatAddress
 from ..journal.running_turn import new_id
 from ..services.client_app import ClientApp
-from ..services.direct_calls import DirectCall, Show
+from ..services.direct_calls import DirectCall
 from ..sessions.arrivals import IncomingPrompt
 from ..sessions.chats import Chats
 from ..sessions.session import Session
@@ -46,7 +47,7 @@ async def run_agent_call(
     tool: str,
     arguments: JsonObject,
     app: ClientApp,
-    show: Show,
+    show: ShowOutput,
     *,
     found_by_search: bool = True,
 ) -> CallResult:

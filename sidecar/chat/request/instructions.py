@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import anyio.to_thread
 import msgspec
@@ -19,6 +19,7 @@ from ...model.failures import Failure
 from ...policy.instructions import Instruction, RulesBlock, choose_rules, read_rules, record_use, render_rules
 from ...policy.instructions.handlers import HandlerSkipped, run_handler
 from ...system.clock import now
+from ...text.token_estimate import CountTokens
 from ...workspace.paths import Workspace
 from ..services.services import ChatServices
 from ..tool_calls.environment import ToolEnvironment
@@ -39,11 +40,15 @@ UNTRUSTED = (
 SEAM_TOKENS = 8
 """Reserve: the token counts of texts do not add up exactly when the texts are joined."""
 
-Count = Callable[[str], int]
-
 
 async def rules_for_prompt(
-    environment: ToolEnvironment, prompt: str, paths: Sequence[str], count: Count, most: int, *, preview: bool
+    environment: ToolEnvironment,
+    prompt: str,
+    paths: Sequence[str],
+    count: CountTokens,
+    most: int,
+    *,
+    preview: bool,
 ) -> RulesBlock:
     """The rules that apply to a prompt and its files, within `most` tokens. A preview does not count as use."""
     settings = environment.settings
@@ -78,7 +83,7 @@ async def rules_for_prompt(
 def _fence_untrusted(
     secret: str,
     wanted: Sequence[Instruction],
-    count: Count,
+    count: CountTokens,
     most: int,
     values: dict[str, str],
     answers: dict[str, str],

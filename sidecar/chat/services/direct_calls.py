@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from ...providers.base import ToolCall
-from ...tools.base import ToolOutcome
+from ...tools.base import ShowOutput, ToolOutcome
 from ...tools.toolbox import CallResult
 from .client_app import ClientApp
 
@@ -20,13 +20,11 @@ ORPHANED = CallResult(
     ToolOutcome("The program that made this call does not wait for it any more.", failed=True)
 )
 
-Show = Callable[[str], Awaitable[None]]
-
 
 class DirectCall:
     """One call in progress. `app` answers its questions; `show` gets what it prints while it runs."""
 
-    def __init__(self, call: ToolCall, app: ClientApp, show: Show) -> None:
+    def __init__(self, call: ToolCall, app: ClientApp, show: ShowOutput) -> None:
         self.call = call
         self.app = app
         self.show = show

@@ -32,7 +32,6 @@ from ...tools.base import (
     OutputLibrary,
     Permission,
     PlanEntry,
-    ReadFilter,
     Tool,
     ToolError,
     ToolInput,
@@ -41,7 +40,7 @@ from ...tools.base import (
 )
 from ...tools.toolbox import StoredOutput
 from ...workspace.names import RealNames
-from ...workspace.paths import Workspace
+from ...workspace.paths import ReadFilter, Workspace
 from ..hooks import messages
 from ..hooks.runner import HookEvent
 from ..journal.running_turn import MAX_TITLE, RunningTurn, new_id

@@ -8,16 +8,14 @@ few times, while searching for the number of bytes that yields so many tokens.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
-from ...text.token_estimate import BYTES_PER_TOKEN
+from ...text.token_estimate import BYTES_PER_TOKEN, CountTokens
 from . import pointing
 from .order import order_lines
 from .outline import Outline, outline
-
-Count = Callable[[str], int]
 
 MAX_COUNTS = 16
 """Calls of the tokenizer for one excerpt; about five are usual."""
@@ -73,7 +71,7 @@ class _Choice(msgspec.Struct, frozen=True):
     parts: dict[int, int]
 
 
-def excerpt(text: str, hint: str, max_tokens: int, count: Count, *, path: str = "") -> str:
+def excerpt(text: str, hint: str, max_tokens: int, count: CountTokens, *, path: str = "") -> str:
     """Return the text if it fits, otherwise the lines that matter most to `hint`, in order, with a count of
     omitted lines.
 

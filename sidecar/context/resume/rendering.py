@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ...text.token_estimate import CountTokens
 from .shape import PRIORITIES, ResumeEntry
 
 MIN_CUT = 24
@@ -28,12 +29,11 @@ LABELS = {
     "prompt": "the user said",
 }
 
-Count = Callable[[str], int]
 Frame = Callable[[str], str]
 
 
 def rendered_entries(
-    entries: Sequence[ResumeEntry], count: Count, max_tokens: int, spell: Frame = str
+    entries: Sequence[ResumeEntry], count: CountTokens, max_tokens: int, spell: Frame = str
 ) -> str:
     """Render the entries in their order as far as they fit, framed by `spell`; "" when none does.
 
@@ -69,7 +69,7 @@ def _search_texts(entry: ResumeEntry) -> list[str]:
     return entry.seek or [" ".join(entry.text.split())]
 
 
-def _cut(line: str, count: Count, space: int) -> str:
+def _cut(line: str, count: CountTokens, space: int) -> str:
     """Return the longest beginning of a line that fits, or "" when it would be too short to be useful."""
     if space < MIN_CUT:
         return ""

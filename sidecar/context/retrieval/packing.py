@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from ...model.recall import MessageCandidate
+from ...text.token_estimate import CountTokens
 from .dates import day_of
 from .ranking import Scored
-
-Count = Callable[[str], int]
 
 MIN_PART = 16
 """Tokens: a smaller piece of a message carries no information."""
@@ -53,7 +52,7 @@ class Snippet(msgspec.Struct, frozen=True):
     whole: bool = True
 
 
-def pack_snippets(scored: Sequence[Scored], count: Count, max_tokens: int) -> list[Snippet]:
+def pack_snippets(scored: Sequence[Scored], count: CountTokens, max_tokens: int) -> list[Snippet]:
     """Return the snippets to send, by day and in the chat's order. `scored` has the best for its size first."""
     packer = _Packer(count, max_tokens)
     packer.fill(_without_repeats(scored))
@@ -73,7 +72,7 @@ def render_snippets(snippets: Iterable[Snippet]) -> str:
 
 
 class _Packer:
-    def __init__(self, count: Count, max_tokens: int) -> None:
+    def __init__(self, count: CountTokens, max_tokens: int) -> None:
         self._count = count
         self._max = max_tokens
         self._left = max_tokens
@@ -149,7 +148,7 @@ def _without_repeats(scored: Sequence[Scored]) -> list[Scored]:
     return list(known.values())
 
 
-def best_part(text: str, terms: Iterable[str], count: Count, max_tokens: int) -> str:
+def best_part(text: str, terms: Iterable[str], count: CountTokens, max_tokens: int) -> str:
     """Return the sentences or lines around the one with most of the terms; "" when not even a part of it
     fits."""
     if not text.strip():
@@ -174,7 +173,7 @@ def best_part(text: str, terms: Iterable[str], count: Count, max_tokens: int) ->
         first, last = fitting[0]
 
 
-def _cut(text: str, start: int, end: int, count: Count, max_tokens: int) -> str:
+def _cut(text: str, start: int, end: int, count: CountTokens, max_tokens: int) -> str:
     """Return as much of the beginning of a piece as fits."""
     low, high = 0, end - start
     while low < high:

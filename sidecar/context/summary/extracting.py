@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ...model.content import Turn
+from ...text.token_estimate import CountTokens
 from . import facts, language, reading
-from .fitting import FLOORS, Count, fit_summary
+from .fitting import FLOORS, fit_summary
 from .reading import ChatMessage, Passage
 from .shape import (
     MAX_CONSTRAINTS,
@@ -45,7 +46,7 @@ CLOSES = 0.6
 """Share of a task's terms that a sentence must contain to say that it is done."""
 
 
-def extract(previous: Summary | None, turns: Sequence[Turn], count: Count, max_tokens: int) -> Summary:
+def extract(previous: Summary | None, turns: Sequence[Turn], count: CountTokens, max_tokens: int) -> Summary:
     """Return the previous summary updated to the last of these turns, within `max_tokens`."""
     known = previous or Summary()
     seen = reading.visible_turns(turns)
@@ -140,7 +141,7 @@ class _EntryList:
     def entries(self) -> list[str]:
         return list(self._about)
 
-    def within(self, count: Count, space: int) -> list[str]:
+    def within(self, count: CountTokens, space: int) -> list[str]:
         """Return the entries without those in the middle that do not fit."""
         kept = [(entry, count(entry_line(entry))) for entry in self._about]
         while sum(cost for _, cost in kept) > space:

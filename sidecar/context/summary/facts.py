@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ...text.folding import fold_text
+from ...text.token_estimate import CountTokens
 from . import language
-from .fitting import Count
 from .reading import Passage
 from .shape import MAX_FACTS, Fact, Summary, entry_line, one_line, render_summary
 
@@ -48,7 +48,7 @@ def fact_candidate(piece: Passage) -> FactCandidate | None:
 
 
 def choose_facts(
-    previous: Sequence[Fact], candidates: Iterable[FactCandidate], count: Count, space: int
+    previous: Sequence[Fact], candidates: Iterable[FactCandidate], count: CountTokens, space: int
 ) -> list[Fact]:
     """Return the most informative facts within the limit, including previous ones, in the chat's order."""
     space -= count(render_summary(Summary(facts=[Fact(text="", turn_id="")])))

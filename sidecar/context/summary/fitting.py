@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from ...text.token_estimate import CountTokens
 from .shape import READ, Summary, entry_line, render_summary
-
-Count = Callable[[str], int]
 
 FLOORS = {
     "facts": 0.2,
@@ -26,7 +25,7 @@ EntryPosition = tuple[str, int]
 """A section and the index of an entry in it."""
 
 
-def fit_summary(summary: Summary, count: Count, max_tokens: int) -> Summary:
+def fit_summary(summary: Summary, count: CountTokens, max_tokens: int) -> Summary:
     """Return the summary without its least important entries, so that it renders to at most `max_tokens`.
 
     Constraints are dropped last, one by one, and only then is the goal cut. Never raises, whatever the limit.
@@ -45,7 +44,7 @@ def fit_summary(summary: Summary, count: Count, max_tokens: int) -> Summary:
     return left if count(render_summary(left)) <= max_tokens else _short_goal(left, count, max_tokens)
 
 
-def _order(summary: Summary, count: Count, max_tokens: int) -> list[EntryPosition]:
+def _order(summary: Summary, count: CountTokens, max_tokens: int) -> list[EntryPosition]:
     """Return all entries in the order in which they are dropped."""
     above: list[EntryPosition] = []
     below: list[EntryPosition] = []
@@ -86,7 +85,7 @@ def _without(summary: Summary, dropped: Sequence[EntryPosition]) -> Summary:
     return msgspec.structs.replace(summary, **kept)
 
 
-def _short_goal(summary: Summary, count: Count, max_tokens: int) -> Summary:
+def _short_goal(summary: Summary, count: CountTokens, max_tokens: int) -> Summary:
     def cut(length: int) -> Summary:
         goal = summary.goal[:length].rstrip() + "…" if length else ""
         return msgspec.structs.replace(summary, goal=goal)

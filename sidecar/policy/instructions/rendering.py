@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from ...text.token_estimate import CountTokens
 from .rule import Instruction
 
 MAX_NAMED = 10
@@ -20,7 +21,6 @@ MAX_NAMED = 10
 NOTE_SHARE = 10
 """One tenth of the budget is reserved for that, when something must be omitted."""
 
-Count = Callable[[str], int]
 
 _PLACEHOLDER = re.compile(r"\{(project|path|file)\}")
 _SEPARATOR = "\n\n"
@@ -53,7 +53,7 @@ class _Piece(msgspec.Struct, frozen=True):
 
 def render_rules(
     chosen: Sequence[Instruction],
-    count: Count,
+    count: CountTokens,
     max_tokens: int,
     values: Mapping[str, str],
     answers: Mapping[str, str] | None = None,
@@ -95,7 +95,7 @@ def _pieces(
     return list(pieces.values()), tuple(repeated)
 
 
-def _fitting(pieces: list[_Piece], count: Count, max_tokens: int) -> list[_Piece]:
+def _fitting(pieces: list[_Piece], count: CountTokens, max_tokens: int) -> list[_Piece]:
     costs = [count(piece.shown + _SEPARATOR) for piece in pieces]
     space = max_tokens if sum(costs) <= max_tokens else max_tokens - max_tokens // NOTE_SHARE
     taken: list[_Piece] = []
@@ -112,7 +112,7 @@ def _fitting(pieces: list[_Piece], count: Count, max_tokens: int) -> list[_Piece
     return taken
 
 
-def _first_lines(piece: _Piece, count: Count, space: int) -> _Piece | None:
+def _first_lines(piece: _Piece, count: CountTokens, space: int) -> _Piece | None:
     """Return as many of its first lines as fit, and a note on the others; None when not even one does."""
     lines = piece.text.split("\n")
 
@@ -125,7 +125,7 @@ def _first_lines(piece: _Piece, count: Count, space: int) -> _Piece | None:
     return head(kept) if kept else None
 
 
-def _with_note(text: str, left_out: tuple[str, ...], count: Count, max_tokens: int) -> str:
+def _with_note(text: str, left_out: tuple[str, ...], count: CountTokens, max_tokens: int) -> str:
     """Return the text and a line that names the omitted rules, if it fits: as many names as fit."""
     for named in range(min(MAX_NAMED, len(left_out)), -1 if left_out else 0, -1):
         names = ", ".join(map(_line, left_out[:named]))

@@ -14,13 +14,12 @@ from typing import Literal
 import msgspec
 
 from ...model.failures import StorageFailed
+from ...system.own_files import Inode
 from .sqlite import Connection, storage_failure
 
 _MAGIC = b"SQLite format 3\0"
 _TOKEN = slice(68, 72)
 """The application id in the database header: random, set once, equal in every copy of the database."""
-
-Inode = tuple[int, int]
 
 COPIED_AT_ONCE = 1 << 20
 

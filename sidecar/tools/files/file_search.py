@@ -20,8 +20,8 @@ from ...system.programs import find_program
 from ...workspace.git_waits import has_waiting_rules
 from ...workspace.globs import expand_braces
 from ...workspace.ignore import Ignore
-from ...workspace.paths import ConfinedPath, Workspace
-from ..base import ReadFilter, ToolContext, ToolError
+from ...workspace.paths import ConfinedPath, ReadFilter, Workspace
+from ..base import ToolContext, ToolError
 from .glob import PathFilter, child_path, walk
 
 SECONDS = 20.0

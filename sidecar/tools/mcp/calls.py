@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from anyio.abc import TaskGroup
 
 from ...model import JsonObject
 from ...system.lazy import lazy_module
-from ..base import ToolOutcome
+from ..base import ShowOutput, ToolOutcome
 from .offers import clean_text
 
 if TYPE_CHECKING:
@@ -32,8 +31,6 @@ MAX_PROGRESS = 16
 
 MAX_LINE = 500
 """Characters of one line of progress."""
-
-Show = Callable[[str], Awaitable[None]]
 
 
 class McpCall:
@@ -74,7 +71,7 @@ class Calls:
         self.why = why
         self.over.set()
 
-    async def follow(self, call: McpCall, show: Show) -> None:
+    async def follow(self, call: McpCall, show: ShowOutput) -> None:
         """Start the call and show its progress until it ends; a cancelled caller returns at once, and the call is
         cancelled.
         """

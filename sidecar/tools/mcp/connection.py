@@ -20,8 +20,8 @@ from ...model import JsonObject
 from ...system import clock
 from ...system.lazy import lazy_module, load
 from ...system.redact import HIDDEN, MIN_LENGTH, redact_text
-from ..base import ToolOutcome
-from .calls import Calls, McpCall, Show
+from ..base import ShowOutput, ToolOutcome
+from .calls import Calls, McpCall
 from .config import ServerConfig
 from .links import ServerLink, ServerUnusable, innermost_error
 from .offers import ToolOffer
@@ -132,7 +132,7 @@ class ServerConnection:
         while self.state.state in ("starting", "retrying"):
             await self._turned.wait()
 
-    async def call(self, name: str, arguments: JsonObject, show: Show) -> ToolOutcome:
+    async def call(self, name: str, arguments: JsonObject, show: ShowOutput) -> ToolOutcome:
         """Call a tool and return its outcome, also when the call failed."""
         self.touch()
         with anyio.move_on_after(RESTART_S):

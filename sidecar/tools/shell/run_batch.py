@@ -17,12 +17,12 @@ from ...providers.base import ToolSpec
 from ...system.redact import redact_text
 from ...system.sandbox import Sandbox
 from ...text.token_estimate import BYTES_PER_TOKEN
-from ..base import Intent, PlannedCall, ToolContext, ToolError, ToolInput, ToolKind, ToolOutcome
+from ..base import Intent, PlannedCall, ShowOutput, ToolContext, ToolError, ToolInput, ToolKind, ToolOutcome
 from ..kept_output import findings
 from ..kept_output.findings import INLINE_BYTES
 from ..kept_output.search_context import render_results
 from .run_command import MAX_TITLE, command_line
-from .runner import ExitStatus, ProgramRun, Runner, Show, time_limit
+from .runner import ExitStatus, ProgramRun, Runner, time_limit
 from .transcript import Transcript
 
 MAX_COMMANDS = 20
@@ -217,7 +217,7 @@ class _LabelledOutput:
         self._context = context
         self._last: str | None = None
 
-    def of(self, label: str) -> Show:
+    def of(self, label: str) -> ShowOutput:
         async def show(text: str) -> None:
             head = f"── {label} ──\n" if label != self._last else ""
             self._last = label

@@ -8,7 +8,7 @@ decided elsewhere.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import anyio
@@ -20,7 +20,7 @@ from ...system.programs import find_program
 from ...system.redact import redact_text
 from ...system.survey import FolderSurvey, compare, survey
 from ...workspace.paths import not_found_refusal
-from ..base import Confinement, ToolContext, ToolError, ToolInput
+from ..base import Confinement, ShowOutput, ToolContext, ToolError, ToolInput
 from .transcript import Transcript
 
 if TYPE_CHECKING:
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT_MS = 120_000
 MAX_TIMEOUT_MS = 600_000
 """A longer job should be started outside and checked from time to time; a turn should end."""
-
-
-Show = Callable[[str], Awaitable[None]]
-"""Receives the output of a program while it runs."""
 
 
 MAX_NAMED = 20
@@ -152,7 +148,7 @@ class Runner:
         box: sandbox.Sandbox | None,
         transcript: Transcript,
         context: ToolContext,
-        show: Show | None = None,
+        show: ShowOutput | None = None,
     ) -> ExitStatus:
         """Run it to its end or its time limit; its output goes into `transcript` and to `show`."""
         # What was planned may be gone when it is mounted: a socket, a toolchain. Nothing has run then.
@@ -252,7 +248,7 @@ class _NotConfined(Exception):
 class _Output:
     """Where the output of a command goes. What bubblewrap says before the start is held back until that is known."""
 
-    def __init__(self, transcript: Transcript, show: Show | None) -> None:
+    def __init__(self, transcript: Transcript, show: ShowOutput | None) -> None:
         self._transcript = transcript
         self._show = show
         self._held = b""

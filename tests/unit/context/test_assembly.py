@@ -11,17 +11,18 @@ from hypothesis import strategies as st
 from sidecar.context import assembly
 from sidecar.context.assembly import MESSAGE_TOKENS
 from sidecar.context.budget import ASSUMED_WINDOW, MARGIN, TOOLS_SHARE, Budget, ConfiguredCaps, budget, caps
-from sidecar.context.materials import Candidate, Candidates, Count, Cut, PastTurn, RetrievedText
+from sidecar.context.materials import Candidate, Candidates, PastTurn, RetrievedText
+from sidecar.text.token_estimate import CountTokens, CutText
 
 TEXTS = st.text(max_size=400)
 COUNTS = st.sampled_from([3, 4])
 
 
-def counter(width: int) -> Count:
+def counter(width: int) -> CountTokens:
     return lambda text: -(-len(text.encode(errors="replace")) // width)
 
 
-def head(width: int) -> Cut:
+def head(width: int) -> CutText:
     return lambda text, room: text.encode(errors="replace")[: room * width].decode(errors="ignore")
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sidecar.policy.instructions import Instruction, RulesBlock, render_rules
-from sidecar.policy.instructions.rendering import Count
+from sidecar.text.token_estimate import CountTokens
 
 
 def rule(path: str, text: str, **fields: object) -> Instruction:
@@ -133,7 +133,7 @@ def test_a_line_break_in_a_name_does_not_break_the_title() -> None:
     st.sampled_from([words, estimate, len, uneven]),
 )
 def test_the_text_never_counts_more_than_it_may_and_every_rule_is_accounted_for(
-    texts: list[tuple[str, int]], most: int, count: Count
+    texts: list[tuple[str, int]], most: int, count: CountTokens
 ) -> None:
     chosen = [
         rule(f"{number}.md", "\n".join([text] * (times + 1))) for number, (text, times) in enumerate(texts)

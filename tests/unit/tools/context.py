@@ -21,7 +21,6 @@ from sidecar.tools.base import (
     OutputLibrary,
     Permission,
     PlanEntry,
-    ReadFilter,
     Tool,
     ToolError,
     ToolInput,
@@ -29,7 +28,7 @@ from sidecar.tools.base import (
     UserAnswer,
 )
 from sidecar.workspace.names import RealNames
-from sidecar.workspace.paths import Workspace
+from sidecar.workspace.paths import ReadFilter, Workspace
 
 T = TypeVar("T")
 
