@@ -28,6 +28,7 @@ class Server:
         for socket in getattr(params, "hostnames", []):
             open(socket, "x").close()
         if name == "holds.gguf":
+            open(f"{params.model.path}.loading", "x").close()
             sum(range(10**12))  # In C, with the interpreter's lock held, as the real library loads.
         if name == "dies.gguf":
             os.kill(os.getpid(), signal.SIGKILL)

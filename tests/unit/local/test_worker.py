@@ -360,7 +360,7 @@ async def test_the_worker_is_gone_within_two_seconds_of_kill_9(
     assert await anyio.to_thread.run_sync(wait_until_gone, worker, EXIT_WITHIN)
 
 
-def test_the_worker_imports_nothing_of_the_house() -> None:
+def test_the_worker_imports_nothing_of_the_program() -> None:
     code = (
         "import sys, runpy; runpy.run_path(sys.argv[1]); "
         "print([m for m in sys.modules if m.startswith(('sidecar', 'anyio'))])"
@@ -372,16 +372,17 @@ def test_the_worker_imports_nothing_of_the_house() -> None:
 
 
 _PARENT = """
-import anyio, sys
-from sidecar.providers.local.child import Child
+import anyio, os, sys
+from sidecar.providers.local.child import ModelWorker
 from sidecar.providers.local.files import read_model
 
 async def main():
-    child = await Child.start(read_model(sys.argv[1], sys.argv[2]), 60)
+    model = read_model(sys.argv[1], sys.argv[2])
+    child = await ModelWorker.start(model, 60)
     if sys.argv[2] == "tiny":
         await child.ready()
-    else:
-        await anyio.sleep(0.5)
+    while sys.argv[2] == "holds" and not os.path.exists(f"{model.path}.loading"):
+        await anyio.sleep(0.01)
     print(child.pid, flush=True)
     await anyio.sleep_forever()
 
