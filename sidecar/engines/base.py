@@ -50,7 +50,7 @@ class TurnLimits(msgspec.Struct, frozen=True):
 
 
 FitNextStep = Callable[[ModelRequest], Awaitable[ModelRequest]]
-Reduce = Callable[[ModelRequest, ProviderFailed], Awaitable[ModelRequest | None]]
+Reduce = Callable[[ModelRequest, ProviderFailed, bool], Awaitable[ModelRequest | None]]
 RunTool = Callable[[ToolCall], Awaitable[CallResult]]
 
 
@@ -62,7 +62,9 @@ class ModelCalls(msgspec.Struct, frozen=True):
     fit_next_step: FitNextStep | None = None
     """Makes every request but the first fit the context window."""
     reduce: Reduce | None = None
-    """Returns the request without what the provider may have refused; None when nothing more can be removed."""
+    """Returns the request without what the provider may have refused; None when nothing more can be removed. The last
+    argument says whether the same request will not be sent again.
+    """
 
 
 class TurnRequest(msgspec.Struct, frozen=True):

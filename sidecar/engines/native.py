@@ -125,24 +125,43 @@ async def _request_step(
     while True:
         step = _StepCollector(sink)
         try:
-            return step, await calls.provider.stream(model_request, step.take), model_request
+            completion = await calls.provider.stream(model_request, step.take)
         except ProviderFailed as failure:
-            less = await calls.reduce(model_request, failure) if calls.reduce and not step.shown else None
+            wait = None if step.shown else _retry_delay(failure, attempt + 1, calls.provider.retries)
+            less = await _reduced(calls, model_request, failure, step, wait is None)
             if less is not None:
                 model_request = less
                 continue
-            attempt += 1
-            # Jitter: several chats that failed together must not come back together.
-            wait = _retry_delay(failure, attempt, calls.provider.retries)
-            if wait is None or step.shown:
+            if wait is None:
                 raise
+            attempt += 1
             await sink.retrying(failure, attempt, wait)
             await anyio.sleep(wait)
             await sink.retry_started()
+            continue
+        # A refusal without a word is often about something that an earlier turn has brought along.
+        is_refused = completion.stop == "refusal" and not step.texts and not step.calls
+        less = await _reduced(calls, model_request, _declined(), step, True) if is_refused else None
+        if less is None:
+            return step, completion, model_request
+        model_request = less
+
+
+async def _reduced(
+    calls: ModelCalls, request: ModelRequest, failure: ProviderFailed, step: _StepCollector, is_final: bool
+) -> ModelRequest | None:
+    """The request without what may have been refused. What was shown cannot be withdrawn, so nothing is sent again."""
+    return await calls.reduce(request, failure, is_final) if calls.reduce and not step.shown else None
+
+
+def _declined() -> ProviderFailed:
+    return ProviderFailed("refused", "The model declined to answer")
 
 
 def _retry_delay(failure: ProviderFailed, attempt: int, retries: int) -> float | None:
-    """Seconds until the next attempt; None when there is none."""
+    """Seconds until the next attempt, with jitter: several chats that failed together must not come back together.
+    None when there is no next attempt.
+    """
     if not failure.retryable or failure.is_final or attempt > retries:
         return None
     if failure.retry_after_ms is not None:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import anyio
 from anyio.abc import SocketAttribute, SocketStream, TaskGroup
@@ -24,14 +24,14 @@ from anyio.streams.stapled import MultiListener
 from . import control, markers
 from .anthropic import AnthropicMessages
 from .base import Api, Style, Vendor
-from .exchange import Exchange, refuse
+from .exchange import Exchange, refuse, respond
 from .faults import FAULTS, find_fault
 from .gemini import Gemini
 from .ollama import Ollama
 from .openai_chat import OpenAIChat
 from .openai_responses import OpenAIResponses
 from .rules import parse_body
-from .values import DEFAULT_MODELS, Model, ModelCall, PlannedReply, Recorded, Rejected
+from .values import DEFAULT_MODELS, Json, Model, ModelCall, PlannedReply, Recorded, Rejected
 from .wire import CLIENT_GONE, RawRequest, Wire
 
 REMEMBERED = 10_000  # requests that are kept for tests to inspect; the oldest are dropped
@@ -53,6 +53,7 @@ class FakeProvider:
         cache_minimum: int = 1024,
         body_limit: int = 32 * 1024 * 1024,
         forbidden: str | None = None,
+        forbidden_answer: tuple[int, Json | str] | Literal["silence"] | None = None,
     ) -> None:
         self.requests: list[Recorded] = []
         self.connections = 0
@@ -60,6 +61,10 @@ class FakeProvider:
         self.host, self.port = host, port
         self.forbidden = forbidden
         """A text that no request may contain: it is refused as by a content policy."""
+        self.forbidden_answer = forbidden_answer
+        """The status and the body of that refusal, as some other server words it: JSON, or the text of a page. With
+        "silence" the model declines without a word.
+        """
         self.vendor = Vendor(
             key=key,
             models=models,
@@ -226,8 +231,10 @@ class FakeProvider:
             _check_content_type(request)
             request.json = parse_body(request.body)
         fixed = api.fixed_response(request, self.vendor)
-        if fixed is None and self.forbidden and self.forbidden.encode() in request.body:
-            raise Rejected("Your request was flagged as potentially violating our usage policy.")
+        is_forbidden = fixed is None and bool(self.forbidden) and str(self.forbidden).encode() in request.body
+        if is_forbidden and self.forbidden_answer != "silence":
+            await self._forbid(api, wire, request)
+            return
         if fixed is not None:
             model_call, reply = ModelCall("", {}, ""), PlannedReply()
         else:
@@ -235,6 +242,8 @@ class FakeProvider:
             reply = _cut(
                 markers.reply_to(model_call.prompt, model_call.results, model_call.rounds), model_call
             )
+        if is_forbidden:
+            model_call.details["filtered"], reply = True, PlannedReply(stop="refusal")
         exchange = Exchange(api, self.vendor, wire, request, model_call, reply, fixed)
         request.fault = self._queued_fault(request, asks=fixed is None) or self._fault_of_prompt(
             api, model_call, reply
@@ -243,6 +252,13 @@ class FakeProvider:
             await exchange.deliver()
         else:
             await FAULTS[request.fault].play(exchange)
+
+    async def _forbid(self, api: Api, wire: Wire, request: Recorded) -> None:
+        if not isinstance(self.forbidden_answer, tuple):
+            raise Rejected("Your request was flagged as potentially violating our usage policy.")
+        status, body = self.forbidden_answer
+        kind = "text/html" if isinstance(body, str) else "application/json"
+        await respond(api, wire, request, status, body, {"content-type": kind})
 
     def _queued_fault(self, request: Recorded, *, asks: bool) -> str | None:
         for at, queued in enumerate(self._queue):

@@ -15,7 +15,7 @@ from .content import Block, Item, StoredError, Turn
 REFUSING_REASONS = ("refused", "window")
 """Of a provider's failure: the content was not accepted, and would not be the next time."""
 
-REFUSING_STATUSES = (400, 413, 415, 422)
+REFUSING_STATUSES = (400, 413, 414, 415, 422)
 """HTTP statuses of a refused request whose message gives no reason."""
 
 ANSWERS = ("message", "tool")

@@ -457,7 +457,9 @@ def _is_cut(turns: Sequence[Turn]) -> bool:
 
 def _was_taken(history: ChatHistory, spec: RequestSpec) -> bool:
     last = history.turns[-1] if history.turns else None
-    return last is not None and last.status == "completed" and last.model == spec.name
+    if last is None or last.model != spec.name:
+        return False
+    return last.status == "completed" and last.reason != "refusal"
 
 
 def _too_large(needed: int, budget: Budget) -> Failure:

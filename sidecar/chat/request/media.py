@@ -73,6 +73,12 @@ class Showing:
         """Do not send these media to the model again: the provider rejected a request with them."""
         self._refused |= {(model, blob) for blob in blobs}
 
+    def accept(self, model: str, blobs: Iterable[str]) -> None:
+        """Send these media to the model again: they were not the reason of its failure."""
+        found = {(model, blob) for blob in blobs}
+        self._refused -= found
+        self._reported -= {(*one, "refused") for one in found}
+
     async def turns(self, turns: Sequence[Turn], model: ModelEntry) -> tuple[list[Turn], list[LeftOut]]:
         """The turns, with a line of text for each medium that this model does not get."""
         made: list[Turn] = []

@@ -36,6 +36,9 @@ UNMASKED_RESULTS = 4
 REFUSED = "refused"
 """The gate of what was removed because the provider refused the request that contained it."""
 
+BROKEN_STATUSES = (500, 501)
+"""What some servers answer, each time, to an image that their decoder or their model does not take."""
+
 
 class StepFitter:
     """Fits the requests of one turn, starting from its first request as it was measured. `is_trusted` says whether
@@ -64,12 +67,15 @@ class StepFitter:
             any(block.id in HEAD_BLOCKS and block.is_sent for block in built.manifest.blocks)
         )
         """Messages at the start that replace compacted turns; they stay."""
+        self._suspects: list[str] = []
+        """Media that were removed though the provider did not say that it refuses them."""
         self._fixed: int = built.manifest.used - built.meter.messages(built.request.messages)
 
     async def fit_next_step(self, request: ModelRequest) -> ModelRequest:
         """The next request: with old outputs masked, the oldest turns removed where necessary, and the bytes of media
         that the user has added.
         """
+        self._suspects = []
         request = self._without_trust(request)
         messages = await self._fit(await self._replace_unreported_media(request.messages))
         new = any(_has_unread_media(message, request.media) for message in messages)
@@ -88,13 +94,16 @@ class StepFitter:
         fenced = request.instructions.replace(rules.text, rules.fenced, 1)
         return msgspec.structs.replace(request, instructions=fenced)
 
-    async def reduce(self, request: ModelRequest, failure: ProviderFailed) -> ModelRequest | None:
+    async def reduce(
+        self, request: ModelRequest, failure: ProviderFailed, is_final: bool
+    ) -> ModelRequest | None:
         """Remove what the provider may have refused: media, context, and turns that this model has never accepted.
-        None when the request failed for another reason, or nothing can be removed.
+        None when the request failed for another reason, or nothing can be removed. `is_final` says that it will not
+        be sent again as it is.
         """
-        if not is_provider_refusal(failure.details()):
-            return None
         shown = [block for block in shown_media(request.messages) if block.blob_id in request.media]
+        if not is_provider_refusal(failure.details()):
+            return await self._without_suspects(request, failure, shown) if is_final else None
         if shown:
             return await self._without_media(request, shown)
         # Only the first request of a turn: later ones contain tool calls that have had effects.
@@ -106,6 +115,19 @@ class StepFitter:
         news = self._showing.take_unreported(self._model.id, out)
         if news:
             await self._turn.note("notice", notice(self._model.id, news))
+
+    async def _without_suspects(
+        self, request: ModelRequest, failure: ProviderFailed, shown: Sequence[Block]
+    ) -> ModelRequest | None:
+        """The request without its media, if the server breaks each time; and if it breaks then too, it was not they."""
+        if self._suspects:
+            self._showing.accept(self._model.id, self._suspects)
+            self._suspects = []
+            return None
+        if not shown or (failure.params or {}).get("status") not in BROKEN_STATUSES:
+            return None
+        self._suspects = [block.blob_id or "" for block in shown]
+        return await self._without_media(request, shown)
 
     async def _without_media(self, request: ModelRequest, shown: Sequence[Block]) -> ModelRequest:
         self._turn.on_usage = None  # what the provider will count is no longer what was measured

@@ -28,9 +28,17 @@ MAX_READ = 4096
 MAX_MESSAGE = 500
 """Enough of a provider's message to act on."""
 
+PAGE = "page"
+"""The code of an error whose body is a page in HTML instead of an API's document."""
+
+_HTML = re.compile(rb"<(!doctype|html|head|title|body)\b", re.IGNORECASE)
+
+_TOO_LARGE = re.compile(r"(request|payload).{0,20}(too large|exceeds)|tokens must be reduced", re.IGNORECASE)
+"""Beside a status of rate limits too: no wait makes such a request fit."""
 _WINDOW = re.compile(
     r"context.{0,3}(length|window|size)|prompt is too long|too many (input )?tokens|maximum.{0,20}tokens"
-    r"|token count.{0,40}exceeds|exceeds.{0,40}(context|token)|input.{0,20}too (long|large)",
+    r"|token count.{0,40}exceeds|exceeds?\b.{0,40}(context|token)|input.{0,20}too (long|large)|"
+    + _TOO_LARGE.pattern,
     re.IGNORECASE,
 )
 _MODEL = re.compile(
@@ -49,11 +57,16 @@ _MEDIA = re.compile(
 """A provider that refuses a request with these words has refused an attachment."""
 _UNSUPPORTED = re.compile(
     r"(image|vision|audio|multimodal).{0,60}(support|input|missing|required|process|decod|format)"
-    r"|support.{0,40}(image|vision|audio|multimodal)",
+    r"|support.{0,40}(image|vision|audio|multimodal)"
+    r"|\b(png|jpe?g|gif|webp)\b.{0,20}(format|chunk|invalid|corrupt)|identify image",
     re.I,
 )
 """The same beside a status that means something else: a name such as `gpt-image-1` is not enough."""
-_FLAGGED = re.compile(r"flagged|moderation", re.IGNORECASE)
+_FLAGGED = re.compile(
+    r"flagged|moderation|(usage|content|safety).{0,20}(polic|guideline|inspection|risk)|inappropriate|sensitive"
+    r"|high risk",
+    re.IGNORECASE,
+)
 _FILTERED = re.compile(
     r"content.?(filter|policy|management)|safety|blocked|prohibited|" + _FLAGGED.pattern, re.IGNORECASE
 )
@@ -142,7 +155,7 @@ def parse_error_body(body: bytes) -> tuple[str, str]:
     try:
         document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return "", _text_of_body(body)
+        return PAGE if _HTML.search(body[:MAX_READ]) else "", _text_of_body(body)
     if isinstance(document, list) and document:
         document = document[0]
     return parse_error_document(document)
@@ -169,10 +182,12 @@ _BY_STATUS = {
     402: "quota",
     403: "bad_key",
     404: "model_unknown",
+    406: "refused",
     408: "timeout",
     409: "overloaded",
     413: "window",
     429: "rate_limit",
+    451: "refused",
     504: "timeout",
 }
 
@@ -183,11 +198,14 @@ def _reason(trouble: ProviderError) -> str:
         return _reason_by_message(text)
     if status in (404, 415, 500, 501) and _UNSUPPORTED.search(text):
         return "refused"
+    if status == 429 and _TOO_LARGE.search(text):
+        return "window"
     if status in (402, 403, 429) and _QUOTA.search(text):
         return "quota"
     if status == 403 and _MODEL.search(text):
         return "model_unknown"
-    if status == 403 and _FLAGGED.search(text):
+    # A page is no API's word on the key: a firewall in between has blocked what was sent.
+    if status == 403 and (trouble.code == PAGE or _FLAGGED.search(text)):
         return "refused"
     if status in _BY_STATUS:
         return _BY_STATUS[status]

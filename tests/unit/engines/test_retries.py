@@ -80,7 +80,7 @@ async def test_nothing_is_tried_again_once_something_was_shown(shown: ReplyPart)
 
 
 async def test_a_refused_request_is_sent_without_what_may_have_been_refused() -> None:
-    async def reduce(request: ModelRequest, failure: ProviderFailed) -> ModelRequest | None:
+    async def reduce(request: ModelRequest, failure: ProviderFailed, is_final: bool) -> ModelRequest | None:
         assert failure.reason == "window"
         return msgspec.structs.replace(request, messages=[user("less")])
 
@@ -94,7 +94,7 @@ async def test_a_refused_request_is_sent_without_what_may_have_been_refused() ->
 
 
 async def test_a_request_with_nothing_left_to_leave_out_fails_as_it_stands() -> None:
-    async def reduce(request: ModelRequest, failure: ProviderFailed) -> ModelRequest | None:
+    async def reduce(request: ModelRequest, failure: ProviderFailed, is_final: bool) -> ModelRequest | None:
         return None
 
     with pytest.raises(ProviderFailed, match="Too long"):
@@ -104,7 +104,7 @@ async def test_a_request_with_nothing_left_to_leave_out_fails_as_it_stands() -> 
 
 
 async def test_a_request_is_not_reduced_once_something_was_shown() -> None:
-    async def reduce(request: ModelRequest, failure: ProviderFailed) -> ModelRequest | None:
+    async def reduce(request: ModelRequest, failure: ProviderFailed, is_final: bool) -> ModelRequest | None:
         raise AssertionError("asked for less of what was answered")
 
     provider = ScriptedReplies([TextDelta("Once"), ProviderFailed("stream_cut", "Cut off")])
