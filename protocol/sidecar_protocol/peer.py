@@ -40,7 +40,7 @@ class Call:
         """Run `action` once the answer stands in the outgoing stream, whatever the answer is."""
         self._after.append(action)
 
-    def answered(self) -> None:
+    def run_after_answer(self) -> None:
         for action in self._after:
             action()
 
@@ -179,7 +179,7 @@ class Peer:
             del self._calls[call.id]
             if reply or not call.cancelled or self._cancelling.answers:
                 self._write(reply or jsonrpc.failure(call.id, self._cancellation(call)))
-            call.answered()
+            call.run_after_answer()
             if not self._calls:
                 self._idle.set()
 

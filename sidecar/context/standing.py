@@ -119,7 +119,7 @@ class _Reading:
         )
 
 
-def standing(text: str) -> list[str]:
+def find_standing(text: str) -> list[str]:
     """Return the sentences of a user's message that also apply later."""
     return [found.text for found in find_standing_instructions(text)]
 

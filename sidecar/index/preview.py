@@ -63,7 +63,7 @@ def preview(
     if telling and (price := count(words) + MARK) <= space // 4:
         parts.append(words)
         space -= price
-    shown = lines.chosen(_line_order(lines, intent, tail_lines), space, count)
+    shown = lines.choose_lines(_line_order(lines, intent, tail_lines), space, count)
     made = "\n".join([*parts, *lines.render(shown)])
     while count(made) > max_tokens and shown:
         shown.pop()
@@ -95,7 +95,7 @@ class _Lines:
         line = self._known[number]
         return line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]} …"
 
-    def chosen(self, wishes: Iterable[int], space: int, count: Callable[[str], int]) -> list[int]:
+    def choose_lines(self, wishes: Iterable[int], space: int, count: Callable[[str], int]) -> list[int]:
         """Return the first of the wanted lines that fit."""
         taken: list[int] = []
         for number in dict.fromkeys(wishes):

@@ -166,7 +166,7 @@ class Matcher:
                     at = text.find(beginning, starts[line + 1])
         return terms
 
-    def found(self, text: str) -> list[int]:
+    def find_terms(self, text: str) -> list[int]:
         """Return which terms occur, in the order of the text; `text` is folded."""
         terms: list[int] = []
         for match in self._pattern.finditer(text) if self._pattern else ():
@@ -220,12 +220,14 @@ class _ScoredCandidate:
         plain = [remove_accents(segment.text) for segment in self.segments]
         self._terms = matcher.rough(plain)
         rough = {at: sum([worth[term] for term in terms]) for at, terms in self._terms.items()}
-        self._title = matcher.found(remove_accents(candidate.chunk.title)) if candidate.chunk.title else []
+        self._title = (
+            matcher.find_terms(remove_accents(candidate.chunk.title)) if candidate.chunk.title else []
+        )
         # Stemming every word of every line would take ten times as long; a line outside of the best few does
         # not decide.
         best = sorted(rough, key=rough.__getitem__, reverse=True)[:EXACT]
         for at in best:
-            self._terms[at] = matcher.found(plain[at])
+            self._terms[at] = matcher.find_terms(plain[at])
         self.length = len(candidate.text)
         self.values = dict.fromkeys([at for at in best if self._terms[at]] or [0] * bool(self._title), 0.0)
         self.by_line = self.by_chunk = 0.0

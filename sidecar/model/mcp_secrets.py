@@ -59,7 +59,7 @@ def mask_config(config: JsonObject) -> JsonObject:
     }
 
 
-def lacking(server: McpServerEntry, kept: Secrets) -> list[SecretKey]:
+def missing_keys(server: McpServerEntry, kept: Secrets) -> list[SecretKey]:
     """Return the masked values of an entry that have no stored value."""
     return [key for key, value in _values(server) if value == MASK and key not in kept.values]
 

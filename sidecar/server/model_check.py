@@ -26,10 +26,10 @@ async def check_model(providers: ProviderRegistry, chosen: str | None) -> Check:
         return Check("model", "fail", "model_unknown", f"{model} is no model: expected {problem}", CHOOSE)
     if obstacle := await providers.obstacle(model):
         return Check("model", "fail", "model_unready", f"{model}: {obstacle}", CHOOSE)
-    return await _listed(providers, model)
+    return await _check_listed(providers, model)
 
 
-async def _listed(providers: ProviderRegistry, model: str) -> Check:
+async def _check_listed(providers: ProviderRegistry, model: str) -> Check:
     """Check that the provider lists the model, as far as it answers."""
     provider, name = providers.resolve(model)
     if not provider.model_entry(name).available:

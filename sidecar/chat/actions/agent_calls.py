@@ -80,7 +80,7 @@ async def _run(session: Session, call: DirectCall, kind: Literal["text", "resour
 
     async with anyio.create_task_group() as waiting:
         waiting.start_soon(wait_for_turn)
-        await call.ended()
+        await call.wait()
         waiting.cancel_scope.cancel()
     if call.result is None:
         raise Failure("internal_error", "The call did not run; the sidecar's log says why")

@@ -30,7 +30,7 @@ class PatchSelector(msgspec.Struct, frozen=True):
     path: str | None = None
     turn_id: str | None = None
 
-    def matching(self, patches: list[Patch]) -> list[Patch]:
+    def select(self, patches: list[Patch]) -> list[Patch]:
         return ledger.select_patches(
             patches, id=self.id, number=self.number, path=self.path, turn_id=self.turn_id
         )
@@ -54,13 +54,13 @@ async def list_patches(session: Session, selector: PatchSelector) -> list[Patch]
     """The chat's patches, newest first, with their current status."""
     patches = await _visible_patches(session)
     if selector != PatchSelector():
-        patches = selector.matching(patches) if patches else []
+        patches = selector.select(patches) if patches else []
     return patches[::-1]
 
 
 async def show_patches(session: Session, selector: PatchSelector) -> list[Patch]:
     """The selected patches, newest first, with diffs computed from the stored bytes."""
-    found = selector.matching(await _visible_patches(session))[::-1]
+    found = selector.select(await _visible_patches(session))[::-1]
     return [await _with_diff(session, patch) for patch in found[:MAX_SHOWN]]
 
 
@@ -111,8 +111,8 @@ async def _change_patches(
             raise event_factory.turn_in_progress()
         entries = await session.store.patches.all(session.chat.id)
         patches = [entry.patch for entry in entries if entry.visible]
-        list_patches = [entry.patch for entry in entries if entry.visible and not entry.cleared]
-        wanted = selector.matching(list_patches if selector.number is not None else patches)
+        uncleared = [entry.patch for entry in entries if entry.visible and not entry.cleared]
+        wanted = selector.select(uncleared if selector.number is not None else patches)
 
         def plan(hash_on_disk: HashOnDisk) -> RestorePlan:
             return make_plan(patches, wanted, hash_on_disk)

@@ -53,7 +53,7 @@ def accepted_data(prompt_id: str, turn_id: str, delivery: str, item: Item | None
     if item is None:
         return data
     data["item"] = item
-    if wishes := standing.standing(item.text or ""):
+    if wishes := standing.find_standing(item.text or ""):
         data["standing"] = wishes
     return data
 

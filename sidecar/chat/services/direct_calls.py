@@ -47,6 +47,6 @@ class DirectCall:
             self._ended.set()
         return result
 
-    async def ended(self) -> None:
+    async def wait(self) -> None:
         """Wait for the result."""
         await self._ended.wait()

@@ -20,7 +20,7 @@ async def take_secrets(store: Store, chat: int, changes: OwnConfig) -> tuple[Own
     servers = changes["mcpServers"] or []
     kept = await store.mcp_secrets(chat)
     for place, server in enumerate(servers):
-        if missing := mcp_secrets.lacking(server, kept):
+        if missing := mcp_secrets.missing_keys(server, kept):
             raise _no_stored_secret(place, missing[0])
     masked, _ = mcp_secrets.split(servers)
     whole = [mcp_secrets.join(server, kept) for server in servers]

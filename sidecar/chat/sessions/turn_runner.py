@@ -150,7 +150,7 @@ class TurnRunner:
                 requests = plain.PlainRequests(turn, provider, name, self.showing)
                 calls = await requests.calls(chat, prompt, continued, request.effort)
             request = msgspec.structs.replace(request, calls=calls)
-        with self._marked_answering(turn.id):
+        with self._mark_answering(turn.id):
             return await self._run(engine, chat, request, turn)
 
     async def _run_tool(self, turn: RunningTurn, tools: Toolbox, call: ToolCall) -> CallResult:
@@ -191,7 +191,7 @@ class TurnRunner:
         return await hooks.run_start_hooks(prompt, continued)
 
     @contextmanager
-    def _marked_answering(self, turn: str) -> Iterator[None]:
+    def _mark_answering(self, turn: str) -> Iterator[None]:
         """Mark the turn as answering, so that nothing that blocks the event loop starts for another chat."""
         self._environment.services.answering_turns.add(turn)
         try:

@@ -251,7 +251,7 @@ class ToolEnvironment:
             for raw in own:
                 named.pop(raw["name"], None)
                 # A server without its secret would start, fail, and be blamed for it.
-                if not mcp_secrets.lacking(raw, kept):
+                if not mcp_secrets.missing_keys(raw, kept):
                     named[raw["name"]] = mcp_secrets.join(raw, kept)
         if not named:
             return []
@@ -266,7 +266,7 @@ class ToolEnvironment:
         if not own:
             return {}
         kept = await self.services.store.mcp_secrets(self._owner.chat.id)
-        missing = {raw["name"]: mcp_secrets.lacking(raw, kept) for raw in own}
+        missing = {raw["name"]: mcp_secrets.missing_keys(raw, kept) for raw in own}
         return {
             name: [f"{part}.{key}" if key else part for _, part, key in keys]
             for name, keys in missing.items()

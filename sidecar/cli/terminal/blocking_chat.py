@@ -138,7 +138,7 @@ class BlockingChat:
         self._portal.call(turn.catch_up, question.id)
         self._portal.call(turn.renderer.pause)
         try:
-            with self.typing.released():
+            with self.typing.release():
                 reply = self._answer(console, question, turn, lambda: question.over or interrupts.pending)
             if reply is not None:
                 self._portal.call(question.settle, reply)

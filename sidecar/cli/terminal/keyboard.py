@@ -50,7 +50,7 @@ if sys.platform == "win32":
             return 0.0
 
         @contextmanager
-        def released(self) -> Iterator[None]:
+        def release(self) -> Iterator[None]:
             yield
 
         def read(self, seconds: float | None) -> list[Input] | None: ...
@@ -107,7 +107,7 @@ else:
             self._apply()
 
         @contextmanager
-        def released(self) -> Iterator[None]:
+        def release(self) -> Iterator[None]:
             """The terminal as it was, for others who read from it."""
             before = self._mode
             self.use("released")

@@ -109,9 +109,9 @@ class LineEditor:
         """How long nobody has typed."""
         return self._keyboard.quiet_seconds
 
-    def released(self) -> AbstractContextManager[None]:
+    def release(self) -> AbstractContextManager[None]:
         """Return a context in which others read from the terminal."""
-        return self._keyboard.released()
+        return self._keyboard.release()
 
     def take_typed(self, seconds: float = 0) -> None:
         """Put what was typed during an answer into the next prompt; Enter sends it when the answer has ended."""
@@ -135,10 +135,11 @@ class LineEditor:
         """Return the prompts that come next, to be shown below an answer."""
         width = max(4, self._console.width - 1)
         rows = [
-            Text(f"{PROMPT_MARK}{one_line(self._pastes.shown(text))}", "dim") for text in self._sent_ahead
+            Text(f"{PROMPT_MARK}{one_line(self._pastes.with_notes(text))}", "dim")
+            for text in self._sent_ahead
         ]
         if self._line.text:
-            text = f"{self._pastes.shown(self._line.before)}▏{self._pastes.shown(self._line.after)}"
+            text = f"{self._pastes.with_notes(self._line.before)}▏{self._pastes.with_notes(self._line.after)}"
             rows += [Text(row) for row in lay_out(PROMPT_MARK, text, len(text), width).rows[-MAX_DRAFT_ROWS:]]
         for row in rows:
             row.truncate(width, overflow="ellipsis")
@@ -168,7 +169,7 @@ class LineEditor:
         return None
 
     def _submit(self, text: str) -> str:
-        self._screen.finish(PROMPT_MARK, self._pastes.shown(text))
+        self._screen.finish(PROMPT_MARK, self._pastes.with_notes(text))
         self._history.add(text)
         return self._pastes.whole(text)
 
@@ -247,7 +248,7 @@ class LineEditor:
         if self._search is not None:
             mark = f"search {self._search.part!r}: "
             before, after = self._history.search(self._search.part, self._search.skip) or "", ""
-        before, after = self._pastes.shown(before), self._pastes.shown(after)
+        before, after = self._pastes.with_notes(before), self._pastes.with_notes(after)
         menu = menu_rows(self._menu, self._screen.width, MAX_MENU_ROWS)
         self._screen.draw(mark, before + after, len(before), menu)
 

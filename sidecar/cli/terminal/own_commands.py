@@ -47,10 +47,10 @@ class OwnCommands:
         params = error.data.get("params") if isinstance(error, RpcError) else None
         name = params.get("command") if isinstance(params, dict) else None
         if isinstance(name, str):
-            return slash.unknown_command(name, self.known())
+            return slash.unknown_command(name, self.list_commands())
         return f"error: {error_message(error)}"
 
-    def known(self) -> list[CommandInfo]:
+    def list_commands(self) -> list[CommandInfo]:
         """Return the commands of the sidecar; they do not change while it runs."""
         if self._known is None:
             listed = self._line.call(self._line.app.call, "commands/list")
@@ -65,7 +65,7 @@ class OwnCommands:
     def _do_help(self, rest: str) -> None:
         console = self._line.console
         width = console.width if console.is_terminal else None
-        for line in slash.help_lines(self.known(), width):
+        for line in slash.help_lines(self.list_commands(), width):
             self.say_exactly(line)
 
     def _do_new(self, rest: str) -> None:

@@ -23,7 +23,7 @@ class Pastes:
         self._texts[mark] = text
         return mark
 
-    def shown(self, text: str) -> str:
+    def with_notes(self, text: str) -> str:
         """Return the text with a note for each long paste."""
         return "".join(_note(self._texts[each]) if each in self._texts else each for each in text)
 

@@ -48,7 +48,7 @@ class Terminal:
         if console is None or console.is_dumb_terminal or not can_edit(console.file):
             yield
             return
-        completer = Completer(self._own.known, lambda: self._line.project)
+        completer = Completer(self._own.list_commands, lambda: self._line.project)
         with Keyboard(console.file) as keyboard:
             self._prompts = self._line.typing = LineEditor(console, keyboard, completer)
             yield

@@ -20,7 +20,7 @@ class TypedAhead(Protocol):
     def draft_rows(self) -> list[Text]:
         """Return the prompts that come next, to be shown below an answer."""
 
-    def released(self) -> AbstractContextManager[None]:
+    def release(self) -> AbstractContextManager[None]:
         """Return a context in which others read from the terminal."""
 
 
@@ -35,5 +35,5 @@ class NothingTyped:
     def draft_rows(self) -> list[Text]:
         return []
 
-    def released(self) -> AbstractContextManager[None]:
+    def release(self) -> AbstractContextManager[None]:
         return nullcontext()

@@ -151,10 +151,12 @@ class ToolCalls:
     ) -> McpToolResult:
         arguments = read_arguments(params.arguments, tool.schema)
         if arguments is None:
-            return _failed("`arguments` must be an object.")
+            return _error_result("`arguments` must be an object.")
         missing = [name for name in tool.required if name not in arguments]
         if missing:
-            return _failed(f"`{missing[0]}` is missing; {tool.name} takes {', '.join(tool.properties)}.")
+            return _error_result(
+                f"`{missing[0]}` is missing; {tool.name} takes {', '.join(tool.properties)}."
+            )
         chats = await self._host.opened_chats()
         await self._store_agent_events(chats)
         session = await self._agents.session(caller)
@@ -188,19 +190,19 @@ class _RunningCall:
         self._changed = anyio.Event()
 
     async def run(self, make: Callable[[], Awaitable[McpToolResult]]) -> None:
-        result = _failed("Cancelled.")
+        result = _error_result("Cancelled.")
         try:
             with self._scope:
                 result = await make()
         except (Failure, MemoryError) as error:
             failure = error if isinstance(error, Failure) else out_of_memory()
-            result = _failed(f"{failure.message}. {failure.hint}." if failure.hint else failure.message)
+            result = _error_result(f"{failure.message}. {failure.hint}." if failure.hint else failure.message)
         except ToolFailed as error:
-            result = _failed(str(error))
+            result = _error_result(str(error))
         except Exception:
             # A bug ends its call, never the server: this runs in the task group of the process.
             logger.exception("a call failed")
-            result = _failed("The call failed inside the sidecar; its log says why.")
+            result = _error_result("The call failed inside the sidecar; its log says why.")
         finally:
             self._result = result
             self._changed.set()
@@ -254,5 +256,5 @@ def _texts(text: str, *, failed: bool = False) -> McpToolResult:
     return {"content": content, "isError": True} if failed else {"content": content}
 
 
-def _failed(message: str) -> McpToolResult:
+def _error_result(message: str) -> McpToolResult:
     return _texts(message, failed=True)

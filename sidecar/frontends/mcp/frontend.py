@@ -124,7 +124,7 @@ class McpFrontend:
         return {} if caller else complete(self._caller(call), {})
 
     async def _list_tools(self, call: Call, params: ListParams) -> McpResult:
-        tools = [tool.listed() for tool in TOOLS.values()]
+        tools = [tool.describe() for tool in TOOLS.values()]
         return complete(self._caller(call), {"tools": tools}, listed=True)
 
     async def _call_tool(self, call: Call, params: Any) -> McpResult:

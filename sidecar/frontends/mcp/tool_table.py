@@ -40,7 +40,7 @@ class AgentTool(msgspec.Struct, frozen=True):
             schema["required"] = list(self.required)
         return schema
 
-    def listed(self) -> ListedTool:
+    def describe(self) -> ListedTool:
         return {
             "name": self.name,
             "description": self.description,

@@ -94,7 +94,7 @@ class ChatHandlers:
         replay = m.Replay(kind="none") if attached else self._replay(params.after, view)
         if not attached:
             attach(self._attachments, call, session, view, replay)
-        recovered = _recovered(opened.closed, view.snapshot.salvage)
+        recovered = _encode_recovery(opened.closed, view.snapshot.salvage)
         resumed = "recovered" if recovered and recovered.salvage else "resumed"
         return await opened_result(
             session,
@@ -139,13 +139,13 @@ class ChatHandlers:
         session = await (await self._chats()).existing_session(address_of(params))
         with anyio.CancelScope(shield=True):
             seq = await session.rename(params.title)
-        return _changed(session, seq)
+        return _encode_changed(session, seq)
 
     async def _archive(self, call: Call, params: m.ChatArchiveParams) -> m.ChatChanged:
         chats = await self._chats()
         with anyio.CancelScope(shield=True):
             session = await chats.archive(address_of(params), params.archived)
-        return _changed(session, None)
+        return _encode_changed(session, None)
 
     async def _list(self, call: Call, params: m.ChatListParams) -> m.ChatListResult:
         chats, cursor = await (await self._chats()).page(_page_of(params))
@@ -311,7 +311,7 @@ async def _open_files(session: Session) -> list[m.OpenFile]:
     return file_handlers.open_files((await file_actions.list_files(session)).files)
 
 
-def _changed(session: Session, seq: int | None) -> m.ChatChanged:
+def _encode_changed(session: Session, seq: int | None) -> m.ChatChanged:
     chat = session.chat
     return m.ChatChanged(**chat_ref(chat.key), title=chat.title, archived=chat.archived, seq=seq)
 
@@ -339,7 +339,7 @@ def _page_bytes(max_bytes: int) -> int:
     return min(max_bytes, MAX_PAGE_BYTES)
 
 
-def _recovered(closed: Closure | None, saved: Salvage | None) -> m.Recovered | None:
+def _encode_recovery(closed: Closure | None, saved: Salvage | None) -> m.Recovered | None:
     if closed is None and saved is None:
         return None
     salvage = None

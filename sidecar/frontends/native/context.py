@@ -40,7 +40,7 @@ class ContextHandlers:
         chats = await self._chats()
         session = await chats.existing_session(address_of(params))
         if params.turn_id is not None:
-            return _sent_to_wire(await _read_sent(session, params), session, params)
+            return _encode_sent(await _read_sent(session, params), session, params)
         if params.request is not None:
             raise invalid_param("request", "only together with `turnId`")
         overrides = overrides_of(params.overrides, params.context)
@@ -102,7 +102,7 @@ async def _read_sent(session: Session, params: m.ChatContextParams) -> sent_cont
     return await sent_context.read_sent(session, params.turn_id, params.request)
 
 
-def _sent_to_wire(
+def _encode_sent(
     sent: sent_context.SentContext, session: Session, params: m.ChatContextParams
 ) -> m.ChatContextResult:
     manifest = sent.manifest

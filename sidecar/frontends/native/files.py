@@ -117,13 +117,13 @@ class FileHandlers:
         session = await self._session(params)
         with anyio.CancelScope(shield=True):
             changed = await patches.revert_patches(session, _patch_selector(params), params.dry_run)
-        return _changed(session, changed)
+        return _encode_changed(session, changed)
 
     async def _apply(self, call: Call, params: m.PatchesApplyParams) -> m.PatchesChanged:
         session = await self._session(params)
         with anyio.CancelScope(shield=True):
             changed = await patches.apply_patches(session, _patch_selector(params), params.dry_run)
-        return _changed(session, changed)
+        return _encode_changed(session, changed)
 
     async def _export(self, call: Call, params: m.PatchesExportParams) -> m.PatchesExportResult:
         session = await self._session(params)
@@ -199,7 +199,7 @@ def _files(session: Session, changed: files.FilesChanged) -> m.FilesResult:
     )
 
 
-def _changed(session: Session, changed: patches.PatchesChanged) -> m.PatchesChanged:
+def _encode_changed(session: Session, changed: patches.PatchesChanged) -> m.PatchesChanged:
     return m.PatchesChanged(
         **chat_ref(session.chat.key),
         items=[as_wire(patch, m.PatchInfo) for patch in changed.items],

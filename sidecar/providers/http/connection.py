@@ -200,7 +200,7 @@ class HttpConnection:
             raise ConnectionSilent from error
         return reading
 
-    def finished(self, reading: ResponseReader) -> None:
+    def mark_finished(self, reading: ResponseReader) -> None:
         """Mark the response as complete: the connection may be reused."""
         self.used = True
         self.reusable = reading.answer.keeps_alive

@@ -188,7 +188,7 @@ class Transport:
                     reading.take()
         except (ConnectionBroken, ConnectionSilent, zlib.error):
             return  # the response is complete; only the connection is not reused
-        line.finished(reading)
+        line.mark_finished(reading)
 
     async def _read_error(
         self, line: HttpConnection, reading: ResponseReader, model: str | None
@@ -205,7 +205,7 @@ class Transport:
                 await reading.more(ERROR_S)
                 body += reading.take()
         if answer.is_complete:
-            line.finished(reading)
+            line.mark_finished(reading)
         code, message = parse_error_body(body)
         trouble = ProviderError(answer.status, code, message, retry_after(answer.headers))
         return classify(trouble, self._connection, model)

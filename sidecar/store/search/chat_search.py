@@ -45,7 +45,7 @@ def search(
     need = offset + limit + 1
     while True:
         ids, more = finder.candidates(need)
-        hits = finder.shown(ids)
+        hits = finder.read_hits(ids)
         if len(hits) >= offset + limit + 1 or not more:
             break
         need *= 2
@@ -73,17 +73,21 @@ class _Finder:
         """Return messages, with whether they contain the words as whole ones, and whether there may be more."""
         found: dict[int, bool] = {}
         more = False
-        for sure, find in ((True, self._whole), (True, self._begun), (False, self._parted)):
+        for sure, find in (
+            (True, self._find_words),
+            (True, self._find_beginnings),
+            (False, self._find_parts),
+        ):
             ids = find(need)
             more = more or len(ids) == need
             for id in ids:
                 found.setdefault(id, sure)
         if not found:
-            ids = self._inside(need)
+            ids = self._find_inside(need)
             found, more = dict.fromkeys(ids, False), len(ids) == need
         return list(found.items()), more
 
-    def shown(self, candidates: Sequence[tuple[int, bool]]) -> list[Found]:
+    def read_hits(self, candidates: Sequence[tuple[int, bool]]) -> list[Found]:
         hits = (self._hit(id, sure) for id, sure in candidates)
         return [hit for hit in hits if hit is not None]
 
@@ -97,15 +101,15 @@ class _Finder:
             self._texts[id] = (id, *snippet(text, matches)) if matches is not None else None
         return self._texts[id]
 
-    def _whole(self, need: int) -> list[int]:
+    def _find_words(self, need: int) -> list[int]:
         match = " AND ".join(_phrase(term, prefix=False) for term in self._terms)
         return self._select("words", match, need, "words.rank, m.id DESC")
 
-    def _begun(self, need: int) -> list[int]:
+    def _find_beginnings(self, need: int) -> list[int]:
         match = " AND ".join(_phrase(term, prefix=term.prefix) for term in self._terms)
         return self._select("words", match, need, "m.id DESC")
 
-    def _parted(self, need: int) -> list[int]:
+    def _find_parts(self, need: int) -> list[int]:
         if not self._in_parts:
             return []
         matches: list[str] = []
@@ -122,7 +126,7 @@ class _Finder:
         )
         return [id for (id,) in self._db.execute(query, (*matches, *self._values, need))]
 
-    def _inside(self, need: int) -> list[int]:
+    def _find_inside(self, need: int) -> list[int]:
         """Messages whose words contain those that begin no word."""
         if any(len(token) < MIN_INSIDE for token, _ in self._tokens):
             return []

@@ -104,7 +104,7 @@ class MarkdownWriter:
             if span.mark in (mark, ""):
                 return
 
-    def heading(self, level: int) -> None:
+    def begin_heading(self, level: int) -> None:
         self._level = level
 
     def end(self) -> None:

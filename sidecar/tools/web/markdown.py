@@ -192,7 +192,7 @@ class _Reader:
         elif name in ("td", "th"):
             blocks.begin_cell(attributes.get("colspan", ""))
         elif len(name) == 2 and name[0] == "h" and name[1] in "123456":
-            blocks.heading(int(name[1]))
+            blocks.begin_heading(int(name[1]))
         elif name == "dt":
             blocks.span("**", None)
 

@@ -96,7 +96,7 @@ def test_a_long_paste_is_one_character_and_comes_back_whole() -> None:
     pastes, text = Pastes(), "line\n" * 50
     assert pastes.hold("short\npaste") == "short\npaste"
     held = pastes.hold(text)
-    assert (len(held), pastes.shown(f"a{held}b"), pastes.whole(f"a{held}b")) == (
+    assert (len(held), pastes.with_notes(f"a{held}b"), pastes.whole(f"a{held}b")) == (
         1,
         "a[pasted 50 lines]b",
         f"a{text}b",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.context import standing as module
-from sidecar.context.standing import collect_standing_instructions, find_standing_instructions, standing
+from sidecar.context.standing import collect_standing_instructions, find_standing, find_standing_instructions
 
 PHRASES = [
     phrase
@@ -107,12 +107,12 @@ def test_a_preference_is_kept_whole(sentence: str) -> None:
     ],
 )
 def test_what_only_looks_like_it_is_left(sentence: str) -> None:
-    assert standing(sentence) == []
+    assert find_standing(sentence) == []
 
 
 def test_only_the_sentence_that_stands_is_taken() -> None:
     text = "Thanks, that works!\n- Always cite the source.\nNow look at ```always = 1``` again. I prefer tables. Bye."
-    assert standing(text) == ["Always cite the source.", "I prefer tables."]
+    assert find_standing(text) == ["Always cite the source.", "I prefer tables."]
 
 
 def test_the_newer_of_two_that_contradict_holds() -> None:

@@ -78,7 +78,7 @@ class Handlers:
         try:
             return await self._handlers[method](call, decode_params(METHODS[method], params))
         finally:
-            call.answered()
+            call.run_after_answer()
 
     async def run(self, text: str, chat: str = "c", **params: Any) -> Any:
         """Send a prompt whose id is its text, and wait until its turn ended."""

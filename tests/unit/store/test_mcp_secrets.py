@@ -38,9 +38,9 @@ def test_what_is_split_can_be_joined() -> None:
 def test_what_is_not_kept_is_named(server: dict[str, Any]) -> None:
     masked = pure.mask(server)
     secrets = pure.split([server])[1]
-    assert pure.lacking(masked, secrets) == []
-    assert set(pure.lacking(masked, Secrets())) == set(secrets.values)
-    assert pure.lacking(server, Secrets()) == []
+    assert pure.missing_keys(masked, secrets) == []
+    assert set(pure.missing_keys(masked, Secrets())) == set(secrets.values)
+    assert pure.missing_keys(server, Secrets()) == []
 
 
 def test_an_event_does_not_show_the_secrets_that_go_with_it() -> None:
