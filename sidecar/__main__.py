@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-_FRONTENDS = {"serve": None, "mcp": "mcp"}
+_FRONTENDS = {"serve": None, "mcp": "mcp", "acp": "acp"}
 """Commands that serve a client on stdin and stdout, and the dialect that each one speaks."""
 
 _FLAGS = {

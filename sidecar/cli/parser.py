@@ -24,6 +24,7 @@ examples:
   sidecar chats                      list the chats
   sidecar serve                      what a desktop app spawns: JSON-RPC on stdin and stdout
   sidecar mcp                        what a coding agent spawns: an MCP server
+  sidecar acp                        what an editor spawns: an agent by the Agent Client Protocol
 """
 
 _CHAT = """\
@@ -116,6 +117,15 @@ example, for an agent that reads mcpServers:
 """
 
 
+_ACP_EXAMPLES = """\
+For editors that speak the Agent Client Protocol: Zed, JetBrains, Neovim, Emacs and others. Each of
+their sessions is a chat. docs/editors.md says how each editor is set up.
+
+example, for Zed's settings.json:
+  {"agent_servers": {"Sidecar": {"type": "custom", "command": "sidecar", "args": ["acp"]}}}
+"""
+
+
 _CONNECT_EXAMPLES = """\
 examples:
   sidecar connect                          which agents are installed and connected
@@ -156,6 +166,7 @@ def build_parser() -> ArgumentParser:
         _schema,
         _serve,
         _mcp,
+        _acp,
         _connect,
     ):
         add(commands)
@@ -448,6 +459,14 @@ def _mcp(commands: Any) -> None:
     parser = _add(commands, "mcp", "serve:serve_agent", help, epilog=_MCP_EXAMPLES)
     _add_common(parser)
     parser.add_argument("--log-level", choices=LOG_LEVELS, help="how much to log to stderr")
+
+
+def _acp(commands: Any) -> None:
+    help = "serve an editor by the Agent Client Protocol on stdin and stdout"
+    parser = _add(commands, "acp", "serve:serve_editor", help, epilog=_ACP_EXAMPLES)
+    _add_common(parser)
+    parser.add_argument("--log-level", choices=LOG_LEVELS, help="how much to log to stderr")
+    parser.add_argument("--chat-id", metavar="ID", help="the chat of every session that names none")
 
 
 def _connect(commands: Any) -> None:

@@ -15,13 +15,19 @@ from sidecar_protocol.jsonrpc import Request
 
 from ..rpc.wire import MessageWriter
 from ..system.lazy import lazy_module
+from .acp import greeting as acp_greeting
 
 if TYPE_CHECKING:
     from . import mcp, native
+    from .acp import frontend as acp_frontend
     from .base import EarlyAnswers, Frontend, Host
 else:
+    acp_frontend = lazy_module("sidecar.frontends.acp.frontend")
     mcp = lazy_module("sidecar.frontends.mcp")
     native = lazy_module("sidecar.frontends.native")
+
+ACP = "acp"
+"""The Agent Client Protocol, for editors; a command or the first message chooses it."""
 
 MCP = "mcp"
 """The Model Context Protocol, for coding agents; a command chooses it."""
@@ -38,7 +44,7 @@ class FrontendConnection(msgspec.Struct, frozen=True):
     host: Host
     early: EarlyAnswers
     greeting: Mapping[str, object] | None
-    """The `initialize` of the native dialect that the bootstrap has answered; None if it has answered none."""
+    """The `initialize` of this dialect that the bootstrap has answered; None if it has answered none."""
 
 
 class FrontendEntry(msgspec.Struct, frozen=True):
@@ -61,7 +67,19 @@ def _load_mcp() -> Callable[[FrontendConnection], Frontend]:
     return mcp.McpFrontend
 
 
-BUILT_IN = (FrontendEntry(NATIVE, _load_native), FrontendEntry(MCP, _load_mcp))
+def _load_acp() -> Callable[[Connection], Frontend]:
+    return acp_frontend.AcpFrontend
+
+
+def _speaks_acp(first: Request) -> bool:
+    return first.method == "initialize" and acp_greeting.asked_version(first.params) is not None
+
+
+BUILT_IN = (
+    FrontendEntry(NATIVE, _load_native),
+    FrontendEntry(MCP, _load_mcp),
+    FrontendEntry(ACP, _load_acp, _speaks_acp),
+)
 """A frontend exists because it is in this table."""
 
 

@@ -84,6 +84,18 @@ def part_after(event: StoredEvent, seq: int) -> StoredEvent | None:
     )
 
 
+def part_until(event: StoredEvent, seq: int) -> StoredEvent | None:
+    """Return the part of `event` up to the cursor `seq`, or None when there is none."""
+    if event.seq <= seq:
+        return event
+    if event.first > seq:
+        return None
+    kept = event.pieces[: seq - event.first + 1]
+    delta = _decode_delta(event.data)
+    text = delta.text[: sum(kept)]
+    return msgspec.structs.replace(event, seq=seq, data=encode(_Delta(delta.item_id, text)), pieces=kept)
+
+
 def coalesce(events: Iterable[StoredEvent]) -> list[StoredEvent]:
     """Join adjacent runs of one item while they stay within the bound of a frame."""
     joined: list[StoredEvent] = []

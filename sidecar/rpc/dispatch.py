@@ -173,14 +173,16 @@ def check_texts(method: str, params: dict[str, Any]) -> None:
         if isinstance(value, str):
             check_text(field, value)
         elif isinstance(value, dict):
-            media = value.get("type") in ("image", "audio")
             waiting += [
-                (f"{field}.{name[:80]}", part)
-                for name, part in value.items()
-                if not (media and name == "data")
+                (f"{field}.{name[:80]}", part) for name, part in value.items() if not _is_medium(value, name)
             ]
         elif isinstance(value, list):
             waiting += [(f"{field}[{place}]", part) for place, part in enumerate(value)]
+
+
+def _is_medium(value: Mapping[str, Any], name: str) -> bool:
+    """Whether a member holds the bytes of an image or audio, which have limits of their own."""
+    return (name == "data" and value.get("type") in ("image", "audio")) or (name == "blob" and "uri" in value)
 
 
 def to_error(failure: Failure, **more: Any) -> RpcError:

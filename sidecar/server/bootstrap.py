@@ -20,6 +20,7 @@ from sidecar_protocol import limits
 from sidecar_protocol.framing import Frame, Oversized
 
 from .. import __version__
+from ..frontends.acp import greeting as acp
 from ..media.formats import MAX_AUDIO_BYTES, MAX_IMAGE_BYTES, MAX_IMAGE_PIXELS, MAX_IMAGE_SIDE
 from ..rpc.stdio import StdinReader, StdoutWriter, take_over_stdio
 from ..system.launch import Handover, ServeOptions
@@ -37,6 +38,11 @@ MAX_QUICK_BYTES = 16 * 1024
 MAX_HELD_BYTES = 64 * 1024 * 1024
 """Bytes that may wait for the server; more stays in the pipe."""
 
+NATIVE, ACP = "native", "acp"
+"""The dialects whose first request is answered here, as `frontends/registry` names them."""
+
+_EARLY_DIALECTS = (None, NATIVE, ACP)
+
 MAX_PROCESS_ID = 2**31 - 1
 MAX_DELTA_MS = 60_000
 """Larger numbers are for the server to judge."""
@@ -45,7 +51,7 @@ MAX_DELTA_MS = 60_000
 def serve(options: ServeOptions, frontends: FrontendRegistry | None = None) -> NoReturn:
     """Serve until the client is gone, then exit with a code of the contract. `frontends` are those of the program."""
     source, target = take_over_stdio()
-    responder = EarlyResponder(source, target, options.framing, answers=options.frontend is None)
+    responder = EarlyResponder(source, target, options.framing, options.frontend)
     for name in ("SIGTERM", "SIGINT", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _exit_at_once)
@@ -59,7 +65,7 @@ def serve(options: ServeOptions, frontends: FrontendRegistry | None = None) -> N
     from .server import run
 
     registry = frontends or FrontendRegistry()
-    load_frontend(registry, options.frontend)
+    load_frontend(registry, responder.dialect)
     # What start-up created stays for good: later collections need not look at it again.
     gc.freeze()
     gc.enable()
@@ -94,12 +100,12 @@ def initialize_result(instance_id: str) -> InitializeResult:
 
 
 class EarlyResponder:
-    """Owns the pipes from the start; hands frames to the server once it is imported. `answers` is False when the
-    command has chosen a dialect: then all frames wait for the server.
+    """Owns the pipes from the start; hands frames to the server once it is imported. `dialect` is the one that the
+    command has chosen, or the client's first message; None as long as it is unknown.
     """
 
-    def __init__(self, source: int, target: int, framing: str, *, answers: bool = True) -> None:
-        self._answers = answers
+    def __init__(self, source: int, target: int, framing: str, dialect: str | None = None) -> None:
+        self.dialect = dialect
         self.instance_id = os.urandom(8).hex()
         self.started = time.monotonic()
         self.greeted = threading.Event()
@@ -124,7 +130,7 @@ class EarlyResponder:
             # Taken and switched under one lock: no frame is lost between the two, and none overtakes another.
             held, self._held_frames = self._held_frames, []
             self._lock.notify_all()
-            return Handover(self._greeting, held, self._ended)
+            return Handover(self._greeting, held, self._ended, self.dialect)
 
     def initialize_result(self) -> InitializeResult:
         """The result of `initialize`."""
@@ -165,23 +171,29 @@ class EarlyResponder:
             on_end()
 
     def _answer(self, frame: Frame) -> bool:
-        """Answer a plain `initialize` or `ping`; False leaves the frame to the server."""
-        message = _plain_request(frame) if self._answers else None
-        if message is None:
-            return False
-        if message["method"] == "ping" and not message.get("params"):
-            result: Mapping[str, object] = self.ping(0)
-        elif (
-            message["method"] == "initialize" and self._greeting is None and _is_plain(message.get("params"))
-        ):
-            self._greeting = message["params"]
-            result = self.initialize_result()
-        else:
+        """Answer a plain `initialize`, or a `ping` of our own dialect; False leaves the frame to the server."""
+        message = _plain_request(frame) if self.dialect in _EARLY_DIALECTS else None
+        result = None if message is None else self._result(message["method"], message.get("params"))
+        if message is None or result is None:
             return False
         self.stdout_writer.send(
             json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
         )
         return True
+
+    def _result(self, method: str, params: Any) -> Mapping[str, object] | None:
+        """The result of a plain request; None for any other."""
+        if method == "ping" and not params and self.dialect in (None, NATIVE):
+            return self.ping(0)
+        if method != "initialize" or self._greeting is not None:
+            return None
+        if self.dialect in (None, NATIVE) and _is_plain(params):
+            self.dialect, self._greeting = NATIVE, params
+            return self.initialize_result()
+        if self.dialect in (None, ACP) and acp.is_plain(params):
+            self.dialect, self._greeting = ACP, params
+            return acp.initialize_result(acp.asked_version(params) or 0)
+        return None
 
 
 def _plain_request(frame: Frame) -> dict[str, Any] | None:

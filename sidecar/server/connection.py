@@ -40,13 +40,14 @@ class ClientConnection:
         self._frontend: Frontend | None = None
         self._held_statuses: deque[tuple[str, StatusData]] = deque(maxlen=MAX_HELD_STATUSES)
 
-    def begin(self, greeting: Mapping[str, object] | None) -> None:
+    def begin(self, greeting: Mapping[str, object] | None, dialect: str | None = None) -> None:
         """Create the frontend, unless its dialect depends on a message that has not arrived yet. `greeting` is the
-        `initialize` that the bootstrap has answered.
+        `initialize` that the bootstrap has answered in this `dialect`.
         """
         self._greeting = greeting
-        if self._chosen is not None:
-            self._create(self._frontends.find(self._chosen))
+        chosen = self._chosen or dialect
+        if chosen is not None:
+            self._create(self._frontends.find(chosen))
         elif greeting is not None or not self._frontends.needs_first_message:
             self._create(self._frontends.default)
 

@@ -308,7 +308,7 @@ class Server:
         # From here on the reader's thread calls `take`; its calls queue up behind this function, so the
         # frames that were held go first.
         waiting = self._bootstrap.hand_over(take, ended)
-        self._connection.begin(waiting.greeting)
+        self._connection.begin(waiting.greeting, waiting.dialect)
         self._connection.receive(waiting.frames)
         if waiting.ended:
             self.begin_exit(0)

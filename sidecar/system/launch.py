@@ -34,13 +34,20 @@ class ServeOptions:
 
 
 class Handover:
-    """The `initialize` request that was answered early, the frames that wait, and whether the client has disconnected
-    already.
+    """The `initialize` request that was answered early and its dialect, the frames that wait, and whether the client
+    has disconnected already.
     """
 
-    __slots__ = ("ended", "frames", "greeting")
+    __slots__ = ("dialect", "ended", "frames", "greeting")
 
-    def __init__(self, greeting: Mapping[str, object] | None, frames: list[Any], ended: bool) -> None:
+    def __init__(
+        self,
+        greeting: Mapping[str, object] | None,
+        frames: list[Any],
+        ended: bool,
+        dialect: str | None = None,
+    ) -> None:
+        self.dialect = dialect
         self.greeting = greeting
         self.frames = frames
         self.ended = ended

@@ -12,15 +12,15 @@ from ...chat.actions import branches, fork
 from ...chat.sessions.chats import Chats
 from ...rpc.dispatch import Handler
 from ...rpc.wire import MessageWriter
-from .attachments import Attachments
 from .chats import DEFAULT_TAIL, attach, opened_result
+from .events import NativeAttachments
 from .progress import Progress
 from .wire import address_of, as_wire, chat_ref
 
 
 class BranchHandlers:
     def __init__(
-        self, ready: Callable[[], Awaitable[Chats]], attachments: Attachments, wire: MessageWriter
+        self, ready: Callable[[], Awaitable[Chats]], attachments: NativeAttachments, wire: MessageWriter
     ) -> None:
         self._chats = ready
         self._wire = wire

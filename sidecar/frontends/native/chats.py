@@ -22,7 +22,7 @@ from ...rpc.dispatch import Handler
 from ...rpc.wire import MessageWriter
 from ...store.tables.recoveries import Salvage
 from ...system.lazy import lazy_module
-from .attachments import Attachments
+from .events import NativeAttachments
 from .progress import Progress
 from .wire import (
     EventEncoder,
@@ -57,7 +57,7 @@ DEFAULT_TAIL = m.Tail()
 
 class ChatHandlers:
     def __init__(
-        self, ready: Callable[[], Awaitable[Chats]], attachments: Attachments, wire: MessageWriter
+        self, ready: Callable[[], Awaitable[Chats]], attachments: NativeAttachments, wire: MessageWriter
     ) -> None:
         self._chats = ready
         self._attachments = attachments
@@ -255,7 +255,9 @@ class ChatHandlers:
         }
 
 
-def attach(attachments: Attachments, call: Call, session: Session, view: ChatView, replay: m.Replay) -> None:
+def attach(
+    attachments: NativeAttachments, call: Call, session: Session, view: ChatView, replay: m.Replay
+) -> None:
     """Attach to the chat from where the answer ends, once the answer is queued."""
     chat = view.snapshot.chat
     cursor = replay.from_ - 1 if replay.from_ is not None else chat.last_seq

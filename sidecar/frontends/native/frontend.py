@@ -22,9 +22,9 @@ from ...model.failures import Failure, StorageFailed
 from ...rpc.dispatch import Dispatcher, Handler
 from ...rpc.wire import MessageWriter
 from ...system.lazy import lazy_module
-from .attachments import Attachments
 from .chats import ChatHandlers
 from .client import NativeClientApp, checked_tools
+from .events import NativeAttachments, native_attachments
 from .lazy import lazy_handlers
 from .prompts import PromptHandlers
 from .providers import ProviderHandlers
@@ -83,7 +83,7 @@ class NativeFrontend:
         self._send = connection.wire.send
         self._initialize_params: m.InitializeParams | None = None
         self._app = NativeClientApp(lambda method, params: self._peer.request(method, params))
-        self._attachments = Attachments(connection.wire, connection.tasks)
+        self._attachments = native_attachments(connection.wire, connection.tasks)
         self._peer = Peer(
             self._send, self._dispatcher(connection).serve, self._on_notification, connection.tasks
         )
@@ -201,7 +201,7 @@ class NativeFrontend:
 
 def _tool_handlers(
     ready: Callable[[], Awaitable[Chats]],
-    attachments: Attachments,
+    attachments: NativeAttachments,
     client: NativeClientApp,
     wire: MessageWriter,
 ) -> Mapping[str, Handler]:

@@ -22,7 +22,7 @@ from ...model.content import Block
 from ...model.failures import Failure, invalid_param
 from ...rpc.dispatch import Handler
 from ...system.lazy import lazy_module
-from .attachments import Attachments
+from .events import NativeAttachments
 from .wire import address_of, block_of, chat_ref, queue_to_wire, text_block
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ else:
 
 
 class PromptHandlers:
-    def __init__(self, ready: Callable[[], Awaitable[Chats]], attachments: Attachments) -> None:
+    def __init__(self, ready: Callable[[], Awaitable[Chats]], attachments: NativeAttachments) -> None:
         self._chats = ready
         self._attachments = attachments
 

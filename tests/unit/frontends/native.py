@@ -13,12 +13,12 @@ from sidecar_protocol.jsonrpc import Request
 from sidecar_protocol.peer import Call
 
 from sidecar.chat.sessions.chats import Chats
-from sidecar.frontends.native.attachments import Attachments
 from sidecar.frontends.native.branches import BranchHandlers
 from sidecar.frontends.native.chats import ChatHandlers
 from sidecar.frontends.native.client import NativeClientApp
 from sidecar.frontends.native.context import ContextHandlers
 from sidecar.frontends.native.data import DataHandlers
+from sidecar.frontends.native.events import native_attachments
 from sidecar.frontends.native.files import FileHandlers
 from sidecar.frontends.native.hooks import HookHandlers
 from sidecar.frontends.native.index import IndexHandlers
@@ -54,7 +54,7 @@ class Handlers:
         self.chats = chats
         self.writer = writer
         wire = cast("MessageWriter", writer)
-        attachments = Attachments(wire, chats.services.tasks)
+        attachments = native_attachments(wire, chats.services.tasks)
         self._handlers = {
             **ChatHandlers(self._ready, attachments, wire).handlers(),
             **PromptHandlers(self._ready, attachments).handlers(),

@@ -3,7 +3,7 @@
     second_dialect.py [DIALECT]
 
 Without an argument the client's first message chooses the dialect, as for `sidecar serve`; with one the command does.
-A client of the second dialect begins with `initialize` and a number as `protocolVersion`; `prompt` answers with the
+A client of the second dialect begins with `initialize` and a number as `second`; `prompt` answers with the
 model's text once the turn has ended.
 """
 
@@ -77,7 +77,7 @@ class SecondFrontend:
     async def _serve(self, call: Call) -> Any:
         if call.method == "initialize":
             self._host.client_connected("second", None)
-            return {"protocolVersion": call.params["protocolVersion"]}
+            return {"second": call.params["second"]}
         if call.method == "ping":
             return {"dialect": SECOND}
         if call.method == "prompt":
@@ -97,7 +97,7 @@ class SecondFrontend:
 
 
 def is_second(first: Request) -> bool:
-    return first.method == "initialize" and type(first.params.get("protocolVersion")) is int
+    return first.method == "initialize" and type(first.params.get("second")) is int
 
 
 def load_second() -> type[Frontend]:

@@ -147,6 +147,16 @@ def test_an_initialize_that_the_bootstrap_answered_is_ours() -> None:
     assert log == [(NATIVE, "created", {"protocol": "sidecar"}), (NATIVE, ACP)]
 
 
+def test_an_initialize_that_the_bootstrap_answered_in_a_dialect_is_of_that_dialect() -> None:
+    log: list[Any] = []
+    connection = connect(log)
+
+    connection.begin({"protocolVersion": 1}, "acp")
+    connection.receive([OURS])
+
+    assert log == [("acp", "created", {"protocolVersion": 1}), ("acp", OURS)]
+
+
 def test_one_dialect_needs_no_first_message() -> None:
     log: list[Any] = []
     only = FrontendRegistry([entry(NATIVE, log), entry("page", log)])
@@ -221,15 +231,15 @@ async def test_a_process_that_exits_before_the_first_message_refuses_it() -> Non
     assert log == [(NATIVE, "created", None), (NATIVE, "refuse"), (NATIVE, ACP), (NATIVE, "abandon")]
 
 
-def test_the_program_speaks_two_dialects() -> None:
+def test_the_program_speaks_three_dialects() -> None:
     built_in = FrontendRegistry()
 
-    assert [each.name for each in BUILT_IN] == [NATIVE, "mcp"]
-    assert (built_in.default.name, built_in.needs_first_message) == (NATIVE, False)
+    assert [each.name for each in BUILT_IN] == [NATIVE, "mcp", "acp"]
+    assert (built_in.default.name, built_in.needs_first_message) == (NATIVE, True)
     assert built_in.find(NATIVE).load() is NativeFrontend
 
 
-@pytest.mark.parametrize("name", ["", "acp", "Native", "native ", "NATIVE"])
+@pytest.mark.parametrize("name", ["", "ACP", "Native", "native ", "NATIVE"])
 def test_an_unknown_frontend_is_a_mistake_of_the_program_that_names_the_known_ones(name: str) -> None:
     with pytest.raises(ValueError, match=f"there is no frontend {name!r}; there are: native"):
         load_frontend(FrontendRegistry(), name)

@@ -88,14 +88,14 @@ def running(folder: Path, command: list[str]) -> Iterator[LineClient]:
 
 def test_a_first_message_of_the_second_dialect_is_served_by_it(tmp_path: Path) -> None:
     with running(tmp_path, PROGRAM) as client:
-        hello = client.call("initialize", protocolVersion=1)
+        hello = client.call("initialize", second=1)
         first = client.call("prompt", chat="c", text="hello there")
         second = client.call("prompt", chat="c", text="and again")
         unknown = client.call("chat/open", chatId="c")
         code = client.end()
 
     assert [answer["result"] for answer in (hello, first, second)] == [
-        {"protocolVersion": 1},
+        {"second": 1},
         {"text": "hello there"},
         {"text": "and again"},
     ]
@@ -108,7 +108,7 @@ def test_a_first_message_of_the_second_dialect_is_served_by_it(tmp_path: Path) -
 
 
 def test_the_dialect_of_a_command_also_answers_what_the_bootstrap_would(tmp_path: Path) -> None:
-    native = {"protocol": "sidecar", "versions": [1], "client": {"name": "tests"}, "protocolVersion": 7}
+    native = {"protocol": "sidecar", "versions": [1], "client": {"name": "tests"}, "second": 7}
     with running(tmp_path, [*PROGRAM, second_dialect.SECOND]) as client:
         answers = [
             client.call("ping"),
@@ -119,7 +119,7 @@ def test_the_dialect_of_a_command_also_answers_what_the_bootstrap_would(tmp_path
 
     assert [answer["result"] for answer in answers] == [
         {"dialect": "second"},
-        {"protocolVersion": 7},
+        {"second": 7},
         {"text": "hi"},
     ]
     assert code == 0
@@ -140,7 +140,7 @@ def test_a_native_client_of_the_same_program_sees_only_its_own_dialect(tmp_path:
 
 def test_a_turn_of_one_dialect_is_in_the_history_of_the_other(tmp_path: Path) -> None:
     with running(tmp_path, PROGRAM) as client:
-        client.call("initialize", protocolVersion=1)
+        client.call("initialize", second=1)
         client.call("prompt", chat="c", text="from the second")
         client.end()
     spawn = Spawner(tmp_path, PROGRAM)

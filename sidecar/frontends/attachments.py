@@ -1,29 +1,23 @@
 """The chats that this client follows: each is a cursor over the journal, sent on as fast as the client reads.
 
 Nothing is queued for a slow client: its cursor stays where it is and the journal is the buffer. While a request is
-about to change a chat, that chat's events are held, so that the answer precedes the events that it causes.
+about to change a chat, that chat's events are held, so that the answer precedes the events that it causes. How an
+event is written is the dialect's: its `EventSink`.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
 
-from ...chat.sessions.session import Session
-from ...model.events import DELTA_TYPES, StoredEvent, coalesce, encode
-from ...model.failures import StorageFailed
-from ...rpc.wire import MessageWriter
-from ...system.clock import now
-from ...system.lazy import lazy_module
-from .wire import EventEncoder
-
-if TYPE_CHECKING:
-    from . import files as file_handlers
-else:
-    file_handlers = lazy_module("sidecar.frontends.native.files")
+from ..chat.sessions.session import Session
+from ..model.events import DELTA_TYPES, StoredEvent, coalesce
+from ..model.failures import StorageFailed
+from ..rpc.wire import MessageWriter
 
 logger = logging.getLogger(__name__)
 
@@ -35,11 +29,29 @@ REREAD_S = 0.5
 """How soon the journal is read again after a storage failure."""
 
 
-class Attachment:
-    def __init__(self, session: Session, epoch: str, cursor: int, wire: MessageWriter, delta_ms: int) -> None:
+class EventSink(Protocol):
+    """Writes the events of one chat in the words of a dialect."""
+
+    async def resolve(self, events: list[StoredEvent]) -> list[StoredEvent]:
+        """Read what writing these events needs. They may come here again before they are sent."""
+
+    def send(self, event: StoredEvent) -> None:
+        """Write the next event; must not block."""
+
+    def send_deletion(self, cursor: int) -> None:
+        """Write that the chat was deleted after the event `cursor`."""
+
+
+Sink = TypeVar("Sink", bound=EventSink)
+
+
+class Attachment(Generic[Sink]):
+    def __init__(
+        self, session: Session, cursor: int, sink: Sink, wire: MessageWriter, delta_ms: int = 0
+    ) -> None:
         self.session = session
         self.cursor = cursor
-        self._encoder = EventEncoder(session.chat.key, epoch)
+        self.sink = sink
         self._wire = wire
         self._delta_interval_s = delta_ms / 1000
         self._next_delta = 0.0
@@ -78,10 +90,11 @@ class Attachment:
                 await self._not_held.wait()
                 await self._wire.wait_for_space()
                 if feed.closed and not self._scope.cancel_called:
-                    last = await self._with_open_files(feed.recent(self.cursor) or [])
+                    last = await self.sink.resolve(feed.recent(self.cursor) or [])
                     for event in coalesce(last):  # the last events before the deletion
                         self._send(event)
-                    self._send(_deletion(self.cursor))
+                    self.sink.send_deletion(self.cursor)
+                    self._move_to(self.cursor + 1)
                     return
                 events = await self._next_events()
                 # Reading the journal awaits, and a request may have called `hold` meanwhile. Nothing is lost: the
@@ -102,12 +115,7 @@ class Attachment:
                 logger.warning("cannot read the events to send", extra={"error": failure.message})
                 await anyio.sleep(REREAD_S)
                 return []  # the cursor stays where it is
-        return await self._with_open_files(recent)
-
-    async def _with_open_files(self, events: list[StoredEvent]) -> list[StoredEvent]:
-        if any(event.type == "files.updated" for event in events):
-            return await file_handlers.with_open_files(self.session, events)
-        return events
+        return await self.sink.resolve(recent)
 
     async def _send_all(self, events: list[StoredEvent]) -> None:
         if self._delta_interval_s and all(event.type in DELTA_TYPES for event in events):
@@ -120,32 +128,46 @@ class Attachment:
             self._send(event)
 
     def _send(self, event: StoredEvent) -> None:
-        self._wire.send(self._encoder.notification(event))
+        self.sink.send(event)
         # Only after it is in the outgoing stream: a failure before leaves the cursor, and the event is sent
         # again.
-        self.cursor = event.seq
+        self._move_to(event.seq)
+
+    def _move_to(self, seq: int) -> None:
+        self.cursor = seq
         self._cursor_moved.set()
         self._cursor_moved = anyio.Event()
 
 
-class Attachments:
-    """The attachments of one connection, by session id."""
+class Attachments(Generic[Sink]):
+    """The attachments of one connection, by session id. `sink_of` makes the sink for a chat and its epoch."""
 
-    def __init__(self, wire: MessageWriter, tasks: TaskGroup) -> None:
+    def __init__(
+        self, wire: MessageWriter, tasks: TaskGroup, sink_of: Callable[[Session, str], Sink]
+    ) -> None:
         self._wire = wire
         self._tasks = tasks
-        self._attached: dict[str, Attachment] = {}
+        self._sink_of = sink_of
+        self._attached: dict[str, Attachment[Sink]] = {}
         self.delta_ms = 0
 
-    def get(self, session: Session) -> Attachment | None:
+    def get(self, session: Session) -> Attachment[Sink] | None:
         found = self._attached.get(session.chat.key.session_id)
         # A chat that was deleted and created again has another session under the same id.
         return found if found and found.session is session else None
 
-    def attach(self, session: Session, epoch: str, cursor: int) -> Attachment:
+    def find(self, session_id: str) -> Attachment[Sink] | None:
+        """The attachment under this id, whichever session it is of."""
+        return self._attached.get(session_id)
+
+    def all(self) -> list[Attachment[Sink]]:
+        return list(self._attached.values())
+
+    def attach(self, session: Session, epoch: str, cursor: int) -> Attachment[Sink]:
         """Follow a chat from `cursor` on. Held from the start: release it once the answer is queued."""
         self.detach(session.chat.key.session_id)
-        attachment = Attachment(session, epoch, cursor, self._wire, self.delta_ms)
+        sink = self._sink_of(session, epoch)
+        attachment = Attachment(session, cursor, sink, self._wire, self.delta_ms)
         # Before the task starts: its first event must not overtake the answer to `chat/open`.
         attachment.hold()
         self._attached[session.chat.key.session_id] = attachment
@@ -162,7 +184,3 @@ class Attachments:
         if found:
             found.detach()
         return found is not None
-
-
-def _deletion(cursor: int) -> StoredEvent:
-    return StoredEvent(cursor + 1, cursor + 1, now(), None, "chat.deleted", encode({}))

@@ -1,0 +1,1 @@
+"""The Agent Client Protocol on stdio: chats as sessions of an editor. Loads nothing: see `greeting`."""
