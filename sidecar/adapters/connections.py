@@ -9,11 +9,11 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from ..model import JsonObject
+from ..model import FileScope, JsonObject
 from ..system.lazy import lazy_module
 from . import jsonc
 from .base import Adapter, EntryFormat, HookShape, ServerFile
@@ -31,7 +31,6 @@ SERVER = "sidecar"
 HOOK_S = 10
 """Seconds after which an agent goes on without our hook; it takes some fifty milliseconds."""
 
-ConfigScope = Literal["user", "project"]
 
 T = TypeVar("T")
 
@@ -64,7 +63,7 @@ class FileEdit(msgspec.Struct, frozen=True):
 
 
 def server_path(
-    adapter: Adapter, scope: ConfigScope, home: str, project: str, environ: Mapping[str, str]
+    adapter: Adapter, scope: FileScope, home: str, project: str, environ: Mapping[str, str]
 ) -> str | None:
     """The file in which the agent reads its MCP servers; None when it has none in this scope."""
     servers = adapter.servers
@@ -110,7 +109,7 @@ def is_connected(adapter: Adapter, text: str, path: str) -> bool:
 
 
 def hook_path(
-    adapter: Adapter, scope: ConfigScope, home: str, project: str, environ: Mapping[str, str]
+    adapter: Adapter, scope: FileScope, home: str, project: str, environ: Mapping[str, str]
 ) -> str | None:
     """The file in which the agent reads its hooks; None when it has none."""
     hooks = adapter.hooks

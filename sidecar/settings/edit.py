@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tomlkit import exceptions as tomlkit_errors
 
     from ..system import files as system_files
-    from .files import Scope
+    from .files import FileScope
 else:
     system_files = lazy_module("sidecar.system.files")
     tomlkit = lazy_module("tomlkit")
@@ -31,7 +31,7 @@ PRIVATE_FOLDER = 0o700
 
 
 def write_settings(
-    scope: Scope,
+    scope: FileScope,
     project: str | None,
     changes: Mapping[str, object | None],
     expected_version: str | None = None,
@@ -56,7 +56,7 @@ def write_settings(
         _replace(scope, path, before, files.check_size(path, after.encode()))
 
 
-def _target(scope: Scope, project: str | None) -> str:
+def _target(scope: FileScope, project: str | None) -> str:
     """Return the file to write. A link of the user (dotfiles) is followed; that of a project could lead anywhere."""
     path = files.scope_file(scope, project)
     if scope == "user":
@@ -132,7 +132,7 @@ def _find_table(path: str, table: Any, parents: list[str], new_table: Callable[[
     return table
 
 
-def _replace(scope: Scope, path: str, before: bytes | None, after: bytes) -> None:
+def _replace(scope: FileScope, path: str, before: bytes | None, after: bytes) -> None:
     """Replace the file atomically and durably, unless another process has written it."""
     temporary = f"{path}.{os.urandom(6).hex()}.tmp"
     try:
@@ -153,7 +153,7 @@ def _replace(scope: Scope, path: str, before: bytes | None, after: bytes) -> Non
         _remove(temporary)
 
 
-def _make_folder(scope: Scope, folder: str) -> None:
+def _make_folder(scope: FileScope, folder: str) -> None:
     """Create the user's configuration folder; a missing project is not created."""
     if scope == "user":
         os.makedirs(folder, PRIVATE_FOLDER, exist_ok=True)

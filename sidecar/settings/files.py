@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import platformdirs
 
-    Scope = Literal["user", "project"]
+    FileScope = Literal["user", "project"]
 else:
     hashlib = lazy_module("hashlib")
     platformdirs = lazy_module("platformdirs")
@@ -71,7 +71,7 @@ def _xdg(variable: str, fallback: str) -> str | None:
     return os.path.join(home, "sidecar")
 
 
-def scope_file(scope: Scope, project: str | None) -> str:
+def scope_file(scope: FileScope, project: str | None) -> str:
     """Return the file of a scope; that of a project needs the project."""
     if scope == "user":
         return user_file()

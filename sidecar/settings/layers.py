@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from .files import Scope, SettingsFile
+    from .files import FileScope, SettingsFile
     from .key import SettingKey, Value
     from .values import Layer, Rule
 
@@ -56,7 +56,7 @@ def load(
     return Settings(layers, _version(user, own, named), warnings, tuple(rules))
 
 
-def read_scope(scope: Scope, project: str | None = None) -> SettingsFile:
+def read_scope(scope: FileScope, project: str | None = None) -> SettingsFile:
     """Return the values of one file, as they are written; none when it is absent."""
     return files.read(files.scope_file(scope, project), project=scope == "project")
 
@@ -111,7 +111,9 @@ def _joined_lists(before: Value, more: Value) -> Value:
     return (*before, *more)
 
 
-def _rules(file: SettingsFile | None, scope: Scope, withheld: Mapping[str, str] | None = None) -> list[Rule]:
+def _rules(
+    file: SettingsFile | None, scope: FileScope, withheld: Mapping[str, str] | None = None
+) -> list[Rule]:
     """Return the permission rules of one file, each with its position."""
     if file is None:
         return []

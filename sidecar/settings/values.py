@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from typing import Any, Literal, NoReturn, Self
 
     from ..system.choices import GateSwitch, LogLevel, Mode, Sandbox
-    from .files import Scope
+    from .files import FileScope
     from .key import Value
 
-    Rule = tuple[Scope, str, str, str]
+    Rule = tuple[FileScope, str, str, str]
     Layer = Literal["default", "user", "project", "file", "environment", "command line"]
     Switch = Literal["on", "off"]
 

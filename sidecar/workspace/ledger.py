@@ -11,7 +11,6 @@ between two patches is in the blob of the bytes before the second.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from hashlib import sha256
 from itertools import pairwise
 from typing import Literal
 
@@ -21,6 +20,7 @@ from ..model.failures import Refused
 from ..model.files import Change, ChangeKind, Patch, PatchStatus
 from . import diff
 from .open_files import nearest_path, quoted_path
+from .writing import digest
 
 MAX_DIFF_BYTES = 200 * 1024
 """The limit for a chat's list of patches in the journal and in a prompt; blobs are stored beyond it."""
@@ -78,8 +78,8 @@ def make_change(
         path=path,
         kind=kind,
         unified_diff=None if found.binary else text,
-        before_hash=_digest(before),
-        after_hash=_digest(after),
+        before_hash=_digest_of(before),
+        after_hash=_digest_of(after),
         old_ref=old_ref,
         new_ref=new_ref,
         added=found.added,
@@ -468,5 +468,5 @@ def _lines(count: int) -> str:
     return "1 line" if count == 1 else f"{count} lines"
 
 
-def _digest(data: bytes | None) -> str | None:
-    return None if data is None else sha256(data).hexdigest()
+def _digest_of(data: bytes | None) -> str | None:
+    return None if data is None else digest(data)

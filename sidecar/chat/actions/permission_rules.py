@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
 
 from ...model.failures import Refused, invalid_param
-from ...policy.rules import Rule, parse_rule_text
+from ...policy.rules import Rule, RuleScope, parse_rule_text
 from ...store.store import Store
 from ..journal.identity import ChatAddress
 from ..sessions.chats import Chats
 from ..tool_calls.permissions import rule_of, rule_row
-
-Scope = Literal["chat", "project", "user"]
 
 
 class RuleTarget(msgspec.Struct, frozen=True):
@@ -42,7 +39,7 @@ async def list_rules(rule_scope: RuleTarget) -> list[tuple[Rule, int | None]]:
     return [(rule, None) for rule in rule_scope.file_rules] + [(rule_of(row), row.created_at) for row in rows]
 
 
-async def put_rule(rule_scope: RuleTarget, scope: Scope, effect: str, text: str) -> str:
+async def put_rule(rule_scope: RuleTarget, scope: RuleScope, effect: str, text: str) -> str:
     """Create a rule; returns its id."""
     if scope == "chat" and rule_scope.chat is None:
         raise invalid_param("scope", "chat needs the key of a chat that exists")

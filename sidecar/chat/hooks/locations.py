@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
+
+from ...model import FileScope
 
 if TYPE_CHECKING:
     from ..services.project_settings import ProjectSettings
@@ -20,7 +22,7 @@ class HookLocation(msgspec.Struct, frozen=True):
     """A path where a hook file may be; a `named` one must exist."""
 
     path: str
-    scope: Literal["user", "project"]
+    scope: FileScope
     claude: bool = False
     named: bool = False
 

@@ -19,9 +19,10 @@ from pathlib import Path
 
 from sidecar.adapters import connections
 from sidecar.adapters.base import Adapter
-from sidecar.adapters.connections import ConfigScope, FileEdit
+from sidecar.adapters.connections import FileEdit
 from sidecar.adapters.registry import ADAPTERS
 from sidecar.cli.errors import CommandFailed
+from sidecar.model import FileScope
 from sidecar.settings.files import default_data_dir
 from sidecar.system.files import write_whole
 from sidecar.system.safe_open import FileRefused, read_regular
@@ -36,7 +37,7 @@ def connect(options: Namespace) -> int:
     if options.platform is None:
         return _list()
     adapter = ADAPTERS[options.platform]
-    scope: ConfigScope = "project" if options.project else "user"
+    scope: FileScope = "project" if options.project else "user"
     edits = _plan(
         adapter,
         scope,
@@ -66,7 +67,7 @@ def connect(options: Namespace) -> int:
 
 
 def _plan(
-    adapter: Adapter, scope: ConfigScope, *, remove: bool, instructions: bool, hooks: bool
+    adapter: Adapter, scope: FileScope, *, remove: bool, instructions: bool, hooks: bool
 ) -> list[FileEdit]:
     """The edits of all files of the agent, one per file."""
     project, home = os.getcwd(), str(Path.home())
@@ -128,7 +129,7 @@ def _plan_server(adapter: Adapter, path: str, text: str | None, *, remove: bool)
     return connections.plan_connect(adapter, _command(), path, lambda _: text)
 
 
-def _has_hooks_elsewhere(adapter: Adapter, scope: ConfigScope, project: str) -> bool:
+def _has_hooks_elsewhere(adapter: Adapter, scope: FileScope, project: str) -> bool:
     """Whether the agent reads our hooks from another agent's file: Copilot also runs those of Claude Code."""
     if adapter.name != "copilot" or scope != "project":
         return False

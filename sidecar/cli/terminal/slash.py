@@ -6,12 +6,13 @@ command never reaches the model.
 
 from __future__ import annotations
 
-import difflib
 import textwrap
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from sidecar_protocol.messages import CommandInfo
+
+from sidecar.text.suggest import did_you_mean
 
 PATH_COMMANDS = ("open", "close", "pin", "unpin")
 
@@ -82,6 +83,6 @@ def _wrap(text: str, width: int, first: str, others: str) -> list[str]:
 def unknown_command(name: str, commands: Iterable[CommandInfo]) -> str:
     """Return the error for an unknown command, with the nearest name of both lists."""
     known = [*HELP, *(each.name for each in commands)]
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    near = did_you_mean(name, known, similarity=0.5)
     remedy = f"Did you mean /{near[0]}?" if near else "/help lists the commands."
     return f"There is no command /{name}. {remedy} (//{name} sends it as text.)"

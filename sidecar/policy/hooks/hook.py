@@ -7,6 +7,8 @@ from typing import Literal, get_args
 
 import msgspec
 
+from ...model import FileScope
+
 HookEventName = Literal[
     "PreToolUse", "PostToolUse", "UserPromptSubmit", "PreCompact", "SessionStart", "SessionEnd", "Stop"
 ]
@@ -29,7 +31,7 @@ class Hook(msgspec.Struct, frozen=True):
     """
 
     file: str
-    scope: Literal["user", "project"]
+    scope: FileScope
     event: str
     matcher: str = ""
     command: str = ""

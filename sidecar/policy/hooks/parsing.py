@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-from ...model import JsonObject
+from ...model import FileScope, JsonObject
 from ...text.suggest import did_you_mean
 from ...text.surrogates import is_well_formed
 from ..tables import word_set
@@ -38,14 +38,12 @@ UNSUPPORTED_EVENTS = word_set(
 _PLACEHOLDERS = ("CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT")
 """A command that uses these was written for Claude Code, whichever file it is in."""
 
-HookScope = Literal["user", "project"]
-
 
 class MalformedHook(Exception):
     """An entry, or the file, is malformed; the message says what is expected."""
 
 
-def parse_hooks(text: str, file: str, scope: HookScope, *, claude: bool, trusted: bool = True) -> list[Hook]:
+def parse_hooks(text: str, file: str, scope: FileScope, *, claude: bool, trusted: bool = True) -> list[Hook]:
     """Return the hooks of a file in order; broken ones carry the error. `claude` marks a settings file of Claude
     Code.
     """

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 
+from ...model import FileScope
 from ...text.surrogates import is_well_formed
 from ...workspace.paths import FolderEntry
 from .imports import ExpandedText, expand_imports
 from .parsing import CURSOR_ENDINGS, OWN_ENDINGS, Format, parse_rule, stem
-from .rule import Instruction, InstructionScope, MalformedRule
+from .rule import Instruction, MalformedRule
 
 MAX_FILE_BYTES = 64 * 1024
 """Bytes of one file, and of all its imports: some 16,000 tokens, more than fits in a prompt."""
@@ -34,7 +35,7 @@ LoadImport = Callable[[str], str | None]
 
 
 class RuleCache:
-    def __init__(self, scope: InstructionScope, read: ReadBytes) -> None:
+    def __init__(self, scope: FileScope, read: ReadBytes) -> None:
         self.rules: list[Instruction] = []
         self._scope = scope
         self._read = read

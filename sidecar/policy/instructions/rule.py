@@ -6,10 +6,9 @@ from typing import Literal
 
 import msgspec
 
-from ...model import JsonObject
+from ...model import FileScope, JsonObject
 
 Applies = Literal["always", "glob", "word"]
-InstructionScope = Literal["user", "project"]
 
 
 class MalformedRule(Exception):
@@ -23,7 +22,7 @@ class Instruction(msgspec.Struct, frozen=True):
     """As it is shown: relative to the project, or absolute for a rule of the user."""
 
     name: str
-    scope: InstructionScope
+    scope: FileScope
     applies: Applies = "always"
     globs: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
