@@ -67,7 +67,7 @@ def _load_mcp() -> Callable[[FrontendConnection], Frontend]:
     return mcp.McpFrontend
 
 
-def _load_acp() -> Callable[[Connection], Frontend]:
+def _load_acp() -> Callable[[FrontendConnection], Frontend]:
     return acp_frontend.AcpFrontend
 
 

@@ -19,17 +19,17 @@ from ...chat.services.client_app import (
     PermissionRequest,
 )
 from ...model import JsonObject
-from ...model.content import Decision, InputAction
+from ...model.content import InputAction, UserDecision
 from ...model.failures import Failure
-from ...tools.base import Outcome
+from ...tools.base import ToolOutcome
 from . import tool_updates
 from .content import text_block
 from .messages import InitializeParams
 
-DECISIONS: tuple[Decision, ...] = get_args(Decision)
+DECISIONS: tuple[UserDecision, ...] = get_args(UserDecision)
 ACTIONS: tuple[InputAction, ...] = get_args(InputAction)
 
-OPTION_KINDS: dict[Decision, str] = {
+OPTION_KINDS: dict[UserDecision, str] = {
     "allow_once": "allow_once",
     "allow_chat": "allow_always",
     "allow_always": "allow_always",
@@ -128,7 +128,7 @@ class AcpClientApp:
             raise Failure("invalid_params", f"`action`: {str(action)[:80]!r} is none of {', '.join(ACTIONS)}")
         return InputAnswer(action, values if isinstance(values, dict) else None)
 
-    async def call_tool(self, request: AppToolCall) -> Outcome:
+    async def call_tool(self, request: AppToolCall) -> ToolOutcome:
         raise Failure("internal_error", "An editor offers no tools of its own")
 
     async def read_buffer(self, request: BufferRequest) -> str | None:

@@ -24,7 +24,7 @@ from .sessions import Sessions
 
 if TYPE_CHECKING:
     from ..base import StatusData
-    from ..registry import Connection
+    from ..registry import FrontendConnection
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ CANCELLING = Cancelling("$/cancel_request", "requestId")
 class AcpFrontend:
     """Implements `Frontend` by the Agent Client Protocol."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: FrontendConnection) -> None:
         self._host = connection.host
         self._tasks = connection.tasks
         self._sessions = Sessions(

@@ -13,7 +13,7 @@ from sidecar_protocol.errors import RpcError
 from sidecar_protocol.peer import Call
 
 from ...chat.actions.commands import COMMANDS
-from ...chat.journal.identity import Address
+from ...chat.journal.identity import ChatAddress
 from ...chat.sessions.chats import Chats
 from ...chat.sessions.session import Session
 from ...model import JsonObject
@@ -79,7 +79,7 @@ class Sessions(Surroundings):
 
     async def followed(self, session_id: str) -> AcpAttachment:
         """The attachment of a session; one that exists and is not followed yet is followed from now on."""
-        session = await (await self.chats()).existing_session(Address(session_id=session_id))
+        session = await (await self.chats()).existing_session(ChatAddress(session_id=session_id))
         attachment = self.attachments.get(session)
         if attachment is None:
             attachment = self.attachments.attach(session, session.chat.epoch, session.recorder.feed.last_seq)
@@ -87,7 +87,7 @@ class Sessions(Surroundings):
         return attachment
 
     async def find(self, session_id: str) -> Session:
-        return await (await self.chats()).existing_session(Address(session_id=session_id))
+        return await (await self.chats()).existing_session(ChatAddress(session_id=session_id))
 
     async def wait_sent(self, session_id: str) -> None:
         attachment = self.attachments.find(session_id)
@@ -127,12 +127,12 @@ class Sessions(Surroundings):
         chats = await self.chats()
         chat_id = params.own.get("chatId")
         namespace = params.own.get("namespace")
-        if chat_id is None and not chats.has_default(Address()):
+        if chat_id is None and not chats.has_default(ChatAddress()):
             chat_id = f"acp-{secrets.token_hex(8)}"
         for name, value in (("chatId", chat_id), ("namespace", namespace)):
             if value is not None and not isinstance(value, str):
                 raise invalid_param(f"_meta.sidecar.{name}", "a text")
-        session = await self._open(Address(chat_id, params.cwd, namespace), params, create=True)
+        session = await self._open(ChatAddress(chat_id, params.cwd, namespace), params, create=True)
         if self.attachments.get(session) is None:
             self.attachments.attach(session, session.chat.epoch, session.recorder.feed.last_seq)
         else:
@@ -140,12 +140,16 @@ class Sessions(Surroundings):
         return {"sessionId": session.chat.key.session_id, **self._answered(call, session)}
 
     async def _load(self, call: Call, params: ExistingParams) -> AcpResult:
-        session = await self._open(Address(None, params.cwd, None, params.session_id), params, create=False)
+        session = await self._open(
+            ChatAddress(None, params.cwd, None, params.session_id), params, create=False
+        )
         await self._replay(session, params)
         return self._answered(call, session)
 
     async def _resume(self, call: Call, params: ExistingParams) -> AcpResult:
-        session = await self._open(Address(None, params.cwd, None, params.session_id), params, create=False)
+        session = await self._open(
+            ChatAddress(None, params.cwd, None, params.session_id), params, create=False
+        )
         if params.replay_from is not None:
             if params.replay_from.get("type") != "start":
                 raise invalid_param("replayFrom.type", "start")
@@ -171,7 +175,7 @@ class Sessions(Surroundings):
             attachment.release()
             raise
 
-    async def _open(self, address: Address, params: SetupParams, *, create: bool) -> Session:
+    async def _open(self, address: ChatAddress, params: SetupParams, *, create: bool) -> Session:
         changes: JsonObject = {"extraFolders": params.additional_directories or []}
         if params.mcp_servers is not None:
             changes["mcpServers"] = [
@@ -264,7 +268,7 @@ class Sessions(Surroundings):
         chats = await self.chats()
         attachment = self.attachments.find(params.session_id)
         with anyio.CancelScope(shield=True):
-            await chats.delete(Address(session_id=params.session_id), self.attachments.detach)
+            await chats.delete(ChatAddress(session_id=params.session_id), self.attachments.detach)
         if attachment:
             attachment.sink.send_deletion(attachment.cursor)
         return Empty
