@@ -16,6 +16,10 @@ AGENTS = (
     "windsurf", "kiro", "jetbrains", "codebuddy", "kilo", "kimi", "pi", "omp",
 )  # fmt: skip
 
+PLATFORMS = (
+    "claude-code", "codex", "gemini-cli", "opencode", "copilot", "qwen-code", "chatgpt", "claude-ai",
+)  # fmt: skip
+
 _EPILOG = """\
 examples:
   sidecar                            chat in the terminal
@@ -59,6 +63,22 @@ examples:
   sidecar patches thesis
   sidecar patches thesis --export | git apply --check -R
   sidecar patches thesis --export -o thesis.patch
+"""
+
+_IMPORT_FROM = """\
+Import the chats of another program, with projects, times, titles, thoughts, tool calls, changed
+files, images and branches. Run it again: it brings what is new, and goes on with chats that have
+grown. The program's files are only read, and nothing of its configuration is taken over.
+
+Keys and tokens in the chats are replaced by (hidden). Ctrl-C stops; what was imported stays.
+"""
+
+_IMPORT_FROM_EXAMPLES = """\
+examples:
+  sidecar import-from claude-code --dry-run     which chats there are
+  sidecar import-from codex --since 30d
+  sidecar import-from opencode --project .
+  sidecar import-from chatgpt ~/Downloads/export.zip
 """
 
 _STATS_EXAMPLES = """\
@@ -153,6 +173,7 @@ def build_parser() -> ArgumentParser:
         _patches,
         _export,
         _import,
+        _import_from,
         _stats,
         _purge,
         _config,
@@ -277,6 +298,31 @@ def _import(commands: Any) -> None:
     parser.add_argument("file", metavar="FILE", help="the file to read, or - for stdin")
     parser.add_argument("--chat", metavar="ID", help="the id of the new chat (default: the file's name)")
     parser.add_argument("--append", action="store_true", help="add the turns to an existing chat")
+    _add_common(parser)
+
+
+def _import_from(commands: Any) -> None:
+    help = "bring the chats of another program along"
+    parser = _add(
+        commands,
+        "import-from",
+        "history:import_from",
+        help,
+        description=_IMPORT_FROM,
+        epilog=_IMPORT_FROM_EXAMPLES,
+    )
+    parser.add_argument("platform", choices=PLATFORMS, metavar="PLATFORM", help=", ".join(PLATFORMS))
+    parser.add_argument(
+        "path",
+        nargs="?",
+        metavar="PATH",
+        help="a session file, a folder of them, or an export (default: where the program keeps its sessions)",
+    )
+    parser.add_argument(
+        "--since", metavar="DATE", help="only chats with something new since a date, or an age such as 30d"
+    )
+    parser.add_argument("--project", metavar="DIR", help="only chats of this folder")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be imported, import nothing")
     _add_common(parser)
 
 

@@ -207,6 +207,12 @@ class Sidecar:
         params = m.ChatImportParams(chat_id=chat_id, append=append, **source)
         return await self._link.ask("chat/import", params, m.ChatImportResult)
 
+    async def import_history(self, platform: str, **request: Any) -> m.HistoryImportResult:
+        """Import the chats of another program; `request` is as in `HistoryImportParams`. Cancelling the call keeps
+        what was imported."""
+        params = m.HistoryImportParams(platform=platform, **request)
+        return await self._link.ask("history/import", params, m.HistoryImportResult)
+
     async def models(self, provider: str | None = None) -> list[m.ModelInfo]:
         params = m.ModelsListParams(provider=provider)
         return (await self._link.ask("models/list", params, m.ModelsListResult)).items

@@ -56,6 +56,7 @@ _OF_METHOD: dict[str, list[str]] = {
     "permissionRules/set": ["precondition_failed"],
     "permissionRules/remove": ["precondition_failed"],
     "events/read": ["cursor_expired"],
+    "history/import": ["storage"],
     "blob/put": ["storage"],
     "blob/read": ["not_found", "storage"],
     "providers/configure": ["precondition_failed"],

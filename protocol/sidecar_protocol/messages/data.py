@@ -13,6 +13,10 @@ __all__ = [
     "DataPurgeParams",
     "DataPurgeResult",
     "DayFigures",
+    "HistoryChat",
+    "HistoryImportParams",
+    "HistoryImportResult",
+    "HistoryProblem",
     "IndexFigures",
     "LeftChat",
     "ProjectFigures",
@@ -263,3 +267,75 @@ class StatsReadResult(Savings, kw_only=True, frozen=True):
     """The projects of the scope, the newest first, at most 50; empty for a chat."""
     index: IndexFigures
     """What the index stores for the scope."""
+
+
+class HistoryImportParams(Params, kw_only=True, frozen=True):
+    """Which chats of another program to import. Its files are only read; no setting, server, hook or mode in them is
+    taken over, and keys and tokens in them are replaced by `(hidden)`."""
+
+    platform: str
+    """`claude-code`, `codex`, `gemini-cli`, `opencode`, `copilot`, `qwen-code`, or an export of `chatgpt` or
+    `claude-ai`."""
+    path: str | None = None
+    """A file or folder, an absolute path. By default where the program keeps its sessions; an export needs one."""
+    since: int | None = None
+    """Only chats with something new since then, in milliseconds since 1970."""
+    project_path: str | None = None
+    """Only chats of this folder or of one below it."""
+    namespace: str | None = None
+    """The namespace that they come into."""
+    dry_run: bool = False
+    """Only read, and answer what would be imported."""
+
+
+class HistoryChat(Wire, kw_only=True, frozen=True):
+    chat_id: str
+    """The chat here: the platform, a colon, and the id there."""
+    session_id: str
+    """The session here."""
+    status: Literal["new", "grown"]
+    """Whether the chat is new here, or was imported before and has more now."""
+    title: str | None = None
+    """Its title, or its first words."""
+    project_path: str | None = None
+    """The folder that it works in, which may not exist here."""
+    turns: int
+    """How many turns were added."""
+    messages: int
+    """How many items these have: messages, thoughts, tool calls."""
+    last_activity: int
+    """When something last happened in it, in milliseconds since 1970."""
+
+
+class HistoryProblem(Wire, kw_only=True, frozen=True):
+    file: str
+    """The file."""
+    line: int | None = None
+    """The line in it."""
+    message: str
+    """What could not be read, and why."""
+
+
+class HistoryImportResult(Wire, kw_only=True, frozen=True):
+    chats: list[HistoryChat]
+    """The chats that are new or have grown, at most 20,000."""
+    problems: list[HistoryProblem]
+    """What could not be read, at most 20,000."""
+    new: int
+    """How many chats were created."""
+    grown: int
+    """How many chats got more turns."""
+    unchanged: int
+    """How many chats were here as they are there."""
+    skipped: int
+    """How many chats are not what was asked for, or have no message."""
+    deleted: int
+    """How many chats were deleted here after an earlier import; they do not come back."""
+    turns: int
+    """How many turns were added."""
+    messages: int
+    """How many items these have."""
+    problem_count: int
+    """How many problems there were."""
+    dry_run: bool = always(False)
+    """Whether nothing was imported."""

@@ -217,6 +217,8 @@ class ImportStarted(Wire, kw_only=True, frozen=True):
     """The import."""
     created: bool
     """Whether it created the chat."""
+    source: Json | None = None
+    """Of `history/import`: the program, and a mark that changes when the chat there does."""
 
 
 class ImportEnded(Wire, kw_only=True, frozen=True):
@@ -481,11 +483,13 @@ class ProgressStatus(Wire, kw_only=True, frozen=True):
     operation_id: str
     """The id of the request as text; `$/cancelRequest` ends it."""
     kind: str
-    """What is done: `import`, `fork`, `index` or `fetch`."""
+    """What is done: `import`, `history`, `fork`, `index` or `fetch`."""
     done: int
-    """How much is done, in bytes (`import`, `fetch`), events (`fork`) or files (`index`)."""
+    """How much is done, in bytes (`import`, `history`, `fetch`), events (`fork`) or files (`index`)."""
     total: int | None = None
     """How much there is, when it is known."""
+    chats: int | None = None
+    """Of `history`: how many chats were imported so far."""
 
 
 class McpStatus(ToolServer, kw_only=True, frozen=True):

@@ -1,8 +1,16 @@
-"""Methods for stored data: purges, moved projects, statistics."""
+"""Methods for stored data: chats of other programs, purges, moved projects, statistics."""
 
 from .base import Method
 
 DATA = [
+    Method(
+        "history/import",
+        "HistoryImportParams",
+        "HistoryImportResult",
+        "global",
+        "Import the chats of another program. `status` reports the progress; a cancel keeps what was imported.",
+        {"platform": "claude-code", "dryRun": True},
+    ),
     Method(
         "data/purge",
         "DataPurgeParams",

@@ -7,7 +7,7 @@ Pure: does no IO, and holds one turn at a time.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 import msgspec
@@ -159,13 +159,17 @@ class TurnGrouper:
 
 
 class TurnEvents:
-    """The events that add turns to a chat, one turn after the other; the tree of turns is preserved."""
+    """The events that add turns to a chat, one turn after the other; the tree of turns is preserved.
 
-    def __init__(self, chat: Chat, *, renumber: bool) -> None:
-        self._root = self._head = chat.head
+    `chat` is the one that they are added to, None for a new one; `visible` are its turns, where new ones may begin at
+    older ones.
+    """
+
+    def __init__(self, chat: Chat | None, *, renumber: bool, visible: Iterable[str] = ()) -> None:
+        self._root = self._head = chat.head if chat else None
         self._renumber = renumber
         self._ids: dict[str, str] = {}
-        self._visible: list[str] = []
+        self._visible: list[str] = list(visible)
         self._first_words: str | None = None
 
     def of(self, turn: Turn) -> Iterator[NewEvent]:
@@ -179,7 +183,7 @@ class TurnEvents:
         self._visible.append(turn.id)
         self._head = turn.id
         if self._first_words is None:
-            self._first_words = _first_words([turn])
+            self._first_words = first_title([turn])
 
     def end(self, imported: ImportedHistory, chat: Chat) -> Iterator[NewEvent]:
         """The events after the last turn: the ledger, then the head, title, configuration and open files."""
@@ -190,9 +194,8 @@ class TurnEvents:
         cleared = [new.id for old, new in pairs if old.id in imported.cleared]
         if cleared:
             yield NewEvent("patches.cleared", {"ids": cleared})
-        moves = imported.head and not self._renumber and imported.head != self._head
-        if moves and self._cut(imported.head):
-            yield self._rewind(imported.head)
+        if not self._renumber:
+            yield from self.move(imported.head)
         named = imported.title or self._first_words
         if named and chat.title is None:
             yield NewEvent("chat.renamed", {"title": named, "by": imported.title_by or "sidecar"})
@@ -201,6 +204,17 @@ class TurnEvents:
             yield NewEvent("config.updated", {"config": imported.config, "stored": imported.config})
         if imported.open_files and not chat.open_files:
             yield NewEvent("files.updated", {"files": imported.open_files})
+
+    @property
+    def visible(self) -> list[str]:
+        """The visible turns, as far as they are known."""
+        return self._visible
+
+    def move(self, head: str | None) -> Iterator[NewEvent]:
+        """The event that goes back to a visible turn, if it is another one."""
+        if head and head != self._head and self._cut(head):
+            yield self._rewind(head)
+            self._head = head
 
     def _rewind(self, head: str | None) -> NewEvent:
         cut = self._cut(head)
@@ -290,7 +304,8 @@ def _with_new_turn(patch: Patch, ids: dict[str, str]) -> Patch:
     )
 
 
-def _first_words(turns: list[Turn]) -> str | None:
+def first_title(turns: Iterable[Turn]) -> str | None:
+    """The first words of the user."""
     said = (item.content for turn in turns for item in turn.items if item.type == "user" and item.content)
     return first_words(next(said, []))
 

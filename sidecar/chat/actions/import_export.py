@@ -139,23 +139,23 @@ async def _filter(chats: Chats, chat: Chat, imported: ImportedHistory) -> list[s
     )
 
     def work() -> list[str]:
-        names = _all_names(chat.project_path, chats.store)
+        names = all_names(chat.project_path, chats.store)
         return import_filter.filter_import(imported, chat.project_path, names, model_is_configured=configured)
 
     ignored = await anyio.to_thread.run_sync(work)
     return sorted({*ignored, *(key for key, value in own.items() if chat.config.get(key) != value)})
 
 
-def _all_names(project: str | None, store: Store) -> import_filter.AllNames:
+def all_names(project: str | None, store: Store) -> import_filter.AllNames:
     """A function that looks up the names of the project's files. Blocking."""
     if project is None or not os.path.isdir(project):
         return lambda path: ()
     real_names = RealNames(Workspace(project, (), store.own_files))
 
-    def all_names(path: str) -> tuple[str, ...]:
+    def names_of(path: str) -> tuple[str, ...]:
         return (*real_names(path), *real_names.aliases(path))
 
-    return all_names
+    return names_of
 
 
 async def _blob_lines(store: Store, turns: list[Turn], patches: list[LedgerEntry]) -> list[str]:

@@ -165,6 +165,13 @@ def _may_open_file(entry: Any, place: _Place) -> bool:
     return isinstance(path, str) and place.takes(path, secret_reason)
 
 
+def may_import_patch(
+    patch: Patch, turns: Set[str], carried: Set[str], project: str | None, all_names: AllNames
+) -> bool:
+    """Whether reverting the patch could only restore, in the project, bytes that came with it."""
+    return _may_import_patch(patch, turns, carried, _Place(project, all_names))
+
+
 def _filter_open_file(entry: JsonObject) -> JsonObject:
     """The entry as one that nobody here has chosen: a file that a person opened is sent without a question."""
     return {**entry, "imported": True}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import re
 
 import msgspec
 
@@ -14,6 +13,7 @@ from ...model.content import Item, Turn
 from ...model.failures import Refused
 from ...model.files import Patch
 from ...model.limits import MAX_TEXT_BYTES, is_too_long
+from ...text.json_depth import is_deeper
 
 MAX_LINES = 2_000_000
 """A chat of forty years with a hundred messages per day has fewer."""
@@ -140,19 +140,9 @@ def check_length(line: bytes) -> None:
 
 
 def check_depth(line: bytes) -> None:
-    """Refuse deep nesting before anything recurses into it. Most lines have too few brackets to need the check."""
-    if line.count(b"[") + line.count(b"{") <= MAX_DEPTH:
-        return
-    depth = 0
-    for found in _BRACKET.finditer(line):
-        if (bracket := found.group(1)) is None:
-            continue  # a string
-        depth += 1 if bracket in b"[{" else -1
-        if depth > MAX_DEPTH:
-            raise WrongLine("nesting", f"it is nested deeper than {MAX_DEPTH} levels", MAX_DEPTH)
-
-
-_BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|([\[\]{}])', re.DOTALL)
+    """Refuse deep nesting before anything recurses into it."""
+    if is_deeper(line, MAX_DEPTH):
+        raise WrongLine("nesting", f"it is nested deeper than {MAX_DEPTH} levels", MAX_DEPTH)
 
 
 def _entry(line: bytes) -> ImportEntry:

@@ -36,12 +36,13 @@ if TYPE_CHECKING:
 
     from ..base import InitializeResult, PingResult, StatusData
     from ..registry import FrontendConnection
-    from . import branches, context, data, files, hooks, index, permissions, snapshots, tools
+    from . import branches, context, data, files, history, hooks, index, permissions, snapshots, tools
 else:
     branches = lazy_module("sidecar.frontends.native.branches")
     context = lazy_module("sidecar.frontends.native.context")
     data = lazy_module("sidecar.frontends.native.data")
     files = lazy_module("sidecar.frontends.native.files")
+    history = lazy_module("sidecar.frontends.native.history")
     hooks = lazy_module("sidecar.frontends.native.hooks")
     index = lazy_module("sidecar.frontends.native.index")
     permissions = lazy_module("sidecar.frontends.native.permissions")
@@ -71,7 +72,7 @@ _TOOL_METHODS = [
     )
 ] + ["chat/fork", "chat/rewind", "chat/context", "chat/compact", "chat/uncompact"]
 
-_DATA_METHODS = ["data/purge", "projects/rebind", "stats/read"]
+_DATA_METHODS = ["data/purge", "history/import", "projects/rebind", "stats/read"]
 
 
 class NativeFrontend:
@@ -125,7 +126,7 @@ class NativeFrontend:
                 **lazy_handlers(
                     _TOOL_METHODS, lambda: _tool_handlers(ready, attachments, app, connection.wire)
                 ),
-                **lazy_handlers(_DATA_METHODS, lambda: _data_handlers(ready)),
+                **lazy_handlers(_DATA_METHODS, lambda: _data_handlers(ready, connection.wire)),
                 **ProviderHandlers(host, connection.wire).handlers(),
                 **SystemHandlers(ready, host).handlers(),
             },
@@ -218,6 +219,6 @@ def _tool_handlers(
     }
 
 
-def _data_handlers(ready: Callable[[], Awaitable[Chats]]) -> Mapping[str, Handler]:
+def _data_handlers(ready: Callable[[], Awaitable[Chats]], wire: MessageWriter) -> Mapping[str, Handler]:
     """The handlers of methods about stored data."""
-    return data.DataHandlers(ready).handlers()
+    return {**data.DataHandlers(ready).handlers(), **history.HistoryHandlers(ready, wire).handlers()}

@@ -23,8 +23,8 @@ class Progress:
         self._common = {"operationId": operation_id, "kind": kind}
         self._next = time.monotonic() + FIRST_S
 
-    def report(self, done: int, total: int) -> None:
+    def report(self, done: int, total: int, **more: int) -> None:
         if (now := time.monotonic()) >= self._next:
             self._next = now + EVERY_S
-            data = {**self._common, "done": done, "total": total}
+            data = {**self._common, "done": done, "total": total, **more}
             self._wire.send(notification("status", {"type": "progress", "data": data}))

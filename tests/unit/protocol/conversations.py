@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable
 
 from tests.support.pictures import png
@@ -164,6 +165,24 @@ def import_and_export(talk: Talk) -> None:
     talk.call("chat/export", chatId="copy", path=f"{HOME}/copy.jsonl")
 
 
+def history(talk: Talk) -> None:
+    """A session of another program: what it would bring, the import, and the same again."""
+    said = {"type": "user", "uuid": "a", "timestamp": "2026-11-15T23:12:05.173Z", "cwd": "/engine"}
+    answered = {**said, "type": "assistant", "uuid": "b", "parentUuid": "a"}
+    records = [
+        said | {"message": {"role": "user", "content": "How wide is the mill?"}},
+        answered | {"message": {"role": "assistant", "content": [{"type": "text", "text": "Twelve feet."}]}},
+    ]
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    talk.start(files={"sessions/5e0f.jsonl": lines + "{half\n"})
+    talk.hello()
+    request = {"platform": "claude-code", "path": f"{HOME}/sessions"}
+    talk.call("history/import", **request, dryRun=True)
+    talk.call("history/import", **request)
+    talk.call("history/import", **request)
+    talk.call("chat/open", chatId="claude-code:5e0f")
+
+
 def settings(talk: Talk) -> None:
     talk.start()
     talk.hello()
@@ -273,4 +292,5 @@ CONVERSATIONS: dict[str, Callable[[Talk], None]] = {
     "24-hooks": hooks,
     "25-snapshots": working.snapshots,
     "26-failures-and-thoughts": failures_and_thoughts,
+    "27-history": history,
 }

@@ -1,0 +1,113 @@
+"""`sidecar import-from`: bring the chats of other programs along."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from argparse import Namespace
+from datetime import datetime
+from pathlib import Path
+
+from sidecar_client import Sidecar
+from sidecar_protocol.messages import HistoryChat, HistoryImportResult, HistoryProblem, Status
+
+from sidecar.text.plural import counted
+
+from ..client import run
+from ..errors import CommandFailed
+from ..terminal.columns import print_columns
+from ..terminal.markdown_blocks import printable
+from ..terminal.progress_line import ProgressLine
+
+SHOWN_PROBLEMS = 20
+"""Named on the terminal; the others are counted."""
+
+_AGO = re.compile(r"(\d{1,5})([dwmy])")
+_DAYS = {"d": 1, "w": 7, "m": 31, "y": 366}
+
+
+def import_from(options: Namespace) -> int:
+    since = _since(options.since)
+    path = _existing(options.path)
+    project = None if options.project is None else str(Path(options.project).expanduser().absolute())
+    bar = ProgressLine("importing")
+    imported = 0
+
+    def on_status(status: Status) -> None:
+        nonlocal imported
+        if status.type == "progress":
+            imported = status.data.get("chats") or imported
+        bar.on_status(status)
+
+    async def bring(app: Sidecar) -> HistoryImportResult:
+        return await app.import_history(
+            options.platform, path=path, since=since, project_path=project, dry_run=options.dry_run
+        )
+
+    try:
+        done = run(options, bring, on_status)
+    except KeyboardInterrupt:
+        bar.clear()
+        print(f"Stopped. At least {counted(imported, 'chats')} were imported and stay;", file=sys.stderr)
+        print("the same command brings the others.", file=sys.stderr)
+        raise
+    finally:
+        bar.clear()
+    _show(options, done)
+    return 0
+
+
+def _show(options: Namespace, done: HistoryImportResult) -> None:
+    if done.chats and (options.dry_run or sys.stdout.isatty()):
+        rows = [_row(chat) for chat in done.chats]
+        print_columns(("chat", "", "turns", "last", "title"), rows, wide=4)
+    verb = "would be imported" if done.dry_run else "imported"
+    parts = [f"{counted(done.new, 'new chats')} {verb}", f"{done.grown} with more turns"]
+    parts += [f"{done.unchanged} unchanged"]
+    parts += [f"{done.skipped} skipped"] if done.skipped else []
+    parts += [f"{done.deleted} deleted here before"] if done.deleted else []
+    print(f"{', '.join(parts)}: {counted(done.turns, 'turns')}, {done.messages} items", file=sys.stderr)
+    for problem in done.problems[:SHOWN_PROBLEMS]:
+        print(f"  not read: {_place(problem)}: {printable(problem.message)}", file=sys.stderr)
+    left = done.problem_count - min(len(done.problems), SHOWN_PROBLEMS)
+    if left > 0:
+        print(f"  and {counted(left, 'more problems')}", file=sys.stderr)
+    if done.new and not done.dry_run:
+        newest = max(
+            (chat for chat in done.chats if chat.status == "new"), key=lambda chat: chat.last_activity
+        )
+        print(f"  sidecar chat --chat {newest.chat_id}", file=sys.stderr)
+
+
+def _place(problem: HistoryProblem) -> str:
+    file = printable(problem.file)
+    return file if problem.line is None else f"{file}:{problem.line}"
+
+
+def _row(chat: HistoryChat) -> tuple[str, str, str, str, str]:
+    last = time.strftime("%Y-%m-%d %H:%M", time.localtime(chat.last_activity / 1000))
+    return chat.chat_id, chat.status, str(chat.turns), last, chat.title or ""
+
+
+def _since(given: str | None) -> int | None:
+    """Milliseconds of a date, or of so long ago."""
+    if given is None:
+        return None
+    if found := _AGO.fullmatch(given):
+        return int((time.time() - int(found[1]) * _DAYS[found[2]] * 86400) * 1000)
+    try:
+        return int(datetime.fromisoformat(given).timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        raise CommandFailed(
+            f"--since: {given!r} is no date such as 2026-10-31, and no age such as 30d."
+        ) from None
+
+
+def _existing(given: str | None) -> str | None:
+    if given is None:
+        return None
+    path = Path(given).expanduser()
+    if not path.exists():
+        raise CommandFailed(f"PATH: there is no {given}; give a file or folder that exists.")
+    return str(path.absolute())
