@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..text.plural import counted
 from ..text.token_estimate import CountTokens
 from .budget import Budget, Caps
 from .materials import (
@@ -57,6 +58,9 @@ BUDGET_ALLOWS = "budget-allows"
 
 NO_ROOM = "no-room"
 """The gate of what was dropped because the budget has no tokens left for it."""
+
+UNAVAILABLE = "unavailable"
+"""The gate of what could not be read: rules that are broken, or git's diff when git fails."""
 
 MESSAGE_TOKENS = 8
 """Role and separators around a message."""
@@ -104,7 +108,7 @@ class _Assembler:
         self._space -= needed
         for candidate, tokens in fixed:
             if candidate.open:
-                self._put(candidate, tokens, "full", candidate.text)
+                self._put(candidate, tokens, candidate.inclusion(), candidate.text)
             else:
                 self._blocks.append(_dropped_block(candidate, 0, candidate.gate))
         tools = self._tools()
@@ -408,7 +412,7 @@ class _Assembler:
         space = min(cap, self._space)
         tokens = self._count(candidate.text)
         if tokens <= space:
-            self._put(candidate, tokens, "summary" if candidate.is_summary else "full", candidate.text)
+            self._put(candidate, tokens, candidate.inclusion(), candidate.text)
             self._take(tokens, candidate.text)
             return tokens
         text = candidate.cut(candidate.text, space) if candidate.cut and space >= MIN_CUT else ""
@@ -416,7 +420,7 @@ class _Assembler:
         if not text or tokens_cut > space:
             self._blocks.append(_dropped_block(candidate, tokens, NO_ROOM))
             return 0
-        self._put(candidate, tokens_cut, "summary" if candidate.is_summary else "truncated", text)
+        self._put(candidate, tokens_cut, candidate.inclusion(cut=True), text)
         self._take(tokens_cut, text)
         return tokens_cut
 
@@ -429,7 +433,7 @@ class _Assembler:
         text = "\n".join([*(cut[3] for cut in cuts), *(turn.text for turn in turns)])
         included: Inclusion = "full" if is_all else "truncated"
         self._blocks.append(
-            ManifestBlock("history", "history", f"{count} turns", tokens, included, "recent", text)
+            ManifestBlock("history", "history", counted(count, "turns"), tokens, included, "recent", text)
         )
 
     def _put(self, candidate: Candidate, tokens: int, included: Inclusion, text: str) -> None:

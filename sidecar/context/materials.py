@@ -65,6 +65,12 @@ class Candidate(msgspec.Struct, frozen=True):
     """Tokens in addition to its text, such as images."""
     is_summary: bool = False
     """Whether it only names what could be sent: the list of open files."""
+    is_cut: bool = False
+    """Whether its text lacks something that was cut off or left out before the assembly."""
+
+    def inclusion(self, cut: bool = False) -> Inclusion:
+        """How it is sent: complete, or without what was `cut` off now or before."""
+        return "summary" if self.is_summary else "truncated" if cut or self.is_cut else "full"
 
 
 class PastTurn(msgspec.Struct, frozen=True):

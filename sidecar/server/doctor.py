@@ -33,6 +33,7 @@ from ..store.tables.statistics import StatisticsScope
 from ..system import distribution, sandbox
 from ..system.distribution import Claim
 from ..system.programs import find_program
+from ..text.plural import counted
 from ..tools.files.file_search import find_ripgrep
 from ..tools.mcp import ServerConfig, Servers, parse_servers
 from .model_check import check_model
@@ -241,7 +242,11 @@ def _server(config: ServerConfig, servers: Servers | None) -> Check:
         message = f"{state.state.capitalize()}: {state.error or 'no reason is known'}"
         return Check(name, "warn", f"mcp_{state.state}", message, f"Look at [{name}] in the settings")
     left_out = f"; left out: {', '.join(state.left_out)}" if state.left_out else ""
-    said = f"Ready with {state.tools} tools{left_out}" if state.state == "ready" else state.state.capitalize()
+    said = (
+        f"Ready with {counted(state.tools, 'tools')}{left_out}"
+        if state.state == "ready"
+        else state.state.capitalize()
+    )
     return Check(name, "ok", f"mcp_{state.state}", said)
 
 
@@ -282,7 +287,7 @@ async def _hooks(settings: Settings | str) -> list[Check]:
                 "Fix the entry; until then tools that it would check need a permission",
             )
         ]
-    return [Check("hooks", "ok", "hooks", f"{len(hooks)} hooks of the user")]
+    return [Check("hooks", "ok", "hooks", f"{counted(len(hooks), 'hooks')} of the user")]
 
 
 async def _database(store: Store) -> Check:

@@ -46,6 +46,6 @@ async def _check_listed(providers: ProviderRegistry, model: str) -> Check:
     if ids and model not in ids:
         near = did_you_mean(model, ids)
         meant = f"; did you mean {near[0]}?" if near else ""
-        said = f"{model} is not among the {len(ids)} models of its provider{meant}"
+        said = f"{model} is not among the models that its provider lists ({len(ids)}){meant}"
         return Check("model", "warn", "model_unlisted", said, CHOOSE)
     return Check("model", "ok", "model", model)

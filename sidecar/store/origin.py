@@ -18,6 +18,7 @@ from ..model import JsonObject
 from ..model.chats import TAKEN_FROM_ELSEWHERE
 from ..model.events import decode, encode
 from ..model.failures import StorageFailed
+from ..text.plural import counted
 from .engine.sqlite import Connection, connect
 from .search import index_owners
 from .tables import migrations
@@ -40,14 +41,14 @@ class Taken(msgspec.Struct, frozen=True):
 
     def lines(self) -> list[str]:
         """Describe what was removed, one line per kind; empty when nothing was."""
-        counted = [
-            (self.rules, f"{self.rules} permission rules that allow"),
-            (self.projects, f"trust in {self.projects} projects"),
-            (self.chats, f"settings of {self.chats} chats: {', '.join(self.keys)}"),
-            (self.patches, f"{self.patches} recorded changes of files that could be reverted"),
-            (self.prompts, f"{self.prompts} queued prompts"),
+        kinds = [
+            (self.rules, f"{counted(self.rules, 'permission rules')} that allow"),
+            (self.projects, f"trust in {counted(self.projects, 'projects')}"),
+            (self.chats, f"settings of {counted(self.chats, 'chats')}: {', '.join(self.keys)}"),
+            (self.patches, f"{counted(self.patches, 'recorded changes')} of files that could be reverted"),
+            (self.prompts, counted(self.prompts, "queued prompts")),
         ]
-        return [words for count, words in counted if count]
+        return [words for count, words in kinds if count]
 
 
 class Stripped(msgspec.Struct, frozen=True):

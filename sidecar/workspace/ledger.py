@@ -60,6 +60,8 @@ class RestorePlan(msgspec.Struct, frozen=True):
 
     restores: tuple[Restore, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
+    kept: tuple[Conflict, ...] = ()
+    """Files that stay as they are, and why; unlike conflicts they prevent nothing."""
 
 
 def make_change(
@@ -246,14 +248,22 @@ def plan_kept(
 ) -> RestorePlan:
     """Plan how files that still are as a hidden branch left them become as before that branch.
 
-    It is the rest of a move that kept the files. A file with other bytes was changed since and stays.
+    It is the rest of a move that kept the files. A file with other bytes was changed since and stays; it is named if
+    the turns after the last visible one changed it.
     """
     steps: list[Restore | Conflict] = []
+    kept: list[Conflict] = []
+    after_head = _turns_after_head(visible, parents)
     for path, of_path in _by_path(_standing(patches)).items():
         disk = hash_on_disk(path)
         seen = [patch for patch in of_path if patch.turn_id in visible]
         last = next((patch for patch in reversed(of_path) if patch.after_hash == disk), None)
-        if last is None or last.turn_id in visible or (seen and seen[-1].after_hash == disk):
+        if last is None:
+            undone = [patch for patch in of_path if patch.turn_id in after_head]
+            if undone and disk not in {patch.before_hash for patch in undone}:
+                kept.append(Conflict(path, "drifted", _drift_message(undone[-1].after_hash, disk)))
+            continue
+        if last.turn_id in visible or (seen and seen[-1].after_hash == disk):
             continue
         branch: set[str] = set()
         turn: str | None = last.turn_id
@@ -263,7 +273,18 @@ def plan_kept(
         first = next(patch for patch in of_path if patch.turn_id in branch)
         if first.before_hash != disk:
             steps.append(Restore(path, disk, first.before_hash, first.old_ref, _mode([first]), ()))
-    return _plan(steps)
+    return msgspec.structs.replace(_plan(steps), kept=tuple(kept))
+
+
+def _turns_after_head(visible: set[str], parents: Mapping[str, str | None]) -> set[str]:
+    """The hidden turns that follow the last visible one, or the start when none is visible."""
+    continued = {parents.get(turn) for turn in visible}
+    heads: set[str | None] = {turn for turn in visible if turn not in continued} or {None}
+    found: set[str] = set()
+    for turn, parent in parents.items():  # the oldest first: a turn comes after its parent
+        if turn not in visible and (parent in heads or parent in found):
+            found.add(turn)
+    return found
 
 
 def export_patches(patches: Iterable[Patch], read: Callable[[str], bytes]) -> bytes:

@@ -11,6 +11,7 @@ from ...context.materials import Manifest
 from ...model import JsonObject
 from ...model.files import Patch
 from ...model.index import Results, Source
+from ...text.plural import counted
 from .branches import RewindResult
 from .files import FilesChanged
 
@@ -134,8 +135,14 @@ def sources_view(sources: Sequence[Source]) -> CommandReply:
 
 
 def rewind_view(rewound: RewindResult) -> CommandReply:
-    words = f"Back at turn {rewound.head or 'none'}: {len(rewound.hidden)} turns hidden, {len(rewound.shown)} shown."
-    rows = [{"file": change.path, "status": change.status} for change in rewound.files]
+    words = (
+        f"Back at turn {rewound.head or 'none'}: {counted(len(rewound.hidden), 'turns')} hidden,"
+        f" {len(rewound.shown)} shown."
+    )
+    rows = [
+        {"file": change.path, "status": ": ".join(filter(None, (change.status, change.reason)))}
+        for change in rewound.files
+    ]
     return CommandReply(
         msgspec.to_builtins(rewound), "\n\n".join([words, *([markdown_table(rows)] if rows else [])])
     )
@@ -172,9 +179,9 @@ def context_view(manifest: Manifest) -> str:
         }
         for block in manifest.blocks
     ]
-    counted = "exact" if manifest.exact else "estimated"
+    how = "exact" if manifest.exact else "estimated"
     used, share = manifest.used, manifest.used / total
-    head = f"**{manifest.model}**: {used:,} of {total:,} tokens ({share:.0%}, {counted})"
+    head = f"**{manifest.model}**: {used:,} of {total:,} tokens ({share:.0%}, {how})"
     head += f", {manifest.reserve or 0:,} reserved for the answer"
     return f"{head}\n\n{markdown_table(rows)}"
 

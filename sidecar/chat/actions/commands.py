@@ -6,6 +6,7 @@ and Markdown for people.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Awaitable, Callable
 
@@ -46,6 +47,8 @@ from .stats_view import statistics_markdown
 
 MAX_NAME = 40
 """Characters of a word after a slash that may be a command."""
+
+_PIN = re.compile(r"(?<!\S)--pin(?!\S)")
 
 SEARCH_TOKENS = 800
 MAX_LISTED = 50
@@ -115,21 +118,20 @@ async def execute(chats: Chats, session: Session, prompt_id: str, call: CommandC
 
 
 async def _open(chats: Chats, session: Session, call: CommandCall) -> CommandReply:
-    words = call.words()
-    pinned = "--pin" in words
-    named = [word for word in words if word != "--pin"]
-    if not named:
+    text, flags = _PIN.subn(" ", call.argument_text)
+    named = CommandCall(call.name, text.strip())
+    words = [named.argument_text] if await files.is_file(session, named.argument_text) else named.words()
+    if not words:
         raise invalid_param("text", "/open PATH or GLOB, and --pin to keep it open")
     changed = None
-    whole = " ".join(named)
-    for word in [whole] if await files.is_file(session, whole) else named:
-        changed = await files.open_matching(session, *await _path_or_glob(session, word), pinned)
+    for word in words:
+        changed = await files.open_matching(session, *await _path_or_glob(session, word), flags > 0)
     assert changed is not None
     return files_view(changed)
 
 
 async def _close(chats: Chats, session: Session, call: CommandCall) -> CommandReply:
-    word = call.only_argument("PATH")
+    word = await _path(session, call)
     before = len(session.environment.files.files)
     path, glob = await _path_or_glob(session, word)
     changed = await files.close_matching(session, path, glob)
@@ -137,6 +139,12 @@ async def _close(chats: Chats, session: Session, call: CommandCall) -> CommandRe
         message = f"`text`: no open file matches {word!r}; /open:list lists the open files"
         raise Refused("not_found", message, params={"field": "text"})
     return files_view(changed)
+
+
+async def _path(session: Session, call: CommandCall) -> str:
+    """The only argument: a file of exactly this name, such as `it's.py`, or else words with quotes."""
+    text = call.argument_text
+    return text if await files.is_file(session, text) else call.only_argument("PATH")
 
 
 async def _path_or_glob(session: Session, word: str) -> tuple[str | None, str | None]:
@@ -147,11 +155,11 @@ async def _path_or_glob(session: Session, word: str) -> tuple[str | None, str | 
 
 
 async def _pin(chats: Chats, session: Session, call: CommandCall) -> CommandReply:
-    return files_view(await files.pin_file(session, call.only_argument("PATH")))
+    return files_view(await files.pin_file(session, await _path(session, call)))
 
 
 async def _unpin(chats: Chats, session: Session, call: CommandCall) -> CommandReply:
-    return files_view(await files.unpin_file(session, call.only_argument("PATH")))
+    return files_view(await files.unpin_file(session, await _path(session, call)))
 
 
 async def _list_open(chats: Chats, session: Session, call: CommandCall) -> CommandReply:
@@ -209,7 +217,9 @@ async def _compact(chats: Chats, session: Session, call: CommandCall) -> Command
         len(planned.oldest),
         f"{planned.before} tokens before, {planned.after} and the summary now",
     )
-    return CommandReply({"compactionId": id, "turns": count}, f"A summary replaces {count} turns: {figures}.")
+    return CommandReply(
+        {"compactionId": id, "turns": count}, f"A summary replaces {counted(count, 'turns')}: {figures}."
+    )
 
 
 async def _rules(chats: Chats, session: Session, call: CommandCall) -> CommandReply:
@@ -270,7 +280,7 @@ async def _search(chats: Chats, session: Session, call: CommandCall) -> CommandR
 async def _index(chats: Chats, session: Session, call: CommandCall) -> CommandReply:
     if call.argument_text:
         added = await index_actions.add(
-            chats, _address(session), None, call.only_argument("PATH"), None, None
+            chats, _address(session), None, await _path(session, call), None, None
         )
         return added_sources_view(added.sources, added.skipped)
     page = await index_actions.list_sources(chats, _address(session), None, None, None, MAX_LISTED)

@@ -23,6 +23,7 @@ from ...context.resume.rendering import LABELS
 from ...model.failures import Failure, Refused
 from ...model.figures import statistics_report
 from ...store.tables.statistics import StatisticsScope
+from ...text.plural import counted
 from ...workspace import writing
 from ...workspace.paths import Workspace
 from ..journal import project_identity
@@ -79,7 +80,9 @@ async def _section(session: Session) -> tuple[str, str]:
     found = entries(await session.resume_snapshots.session_state())
     lines = [f"- {LABELS[entry.kind]}: {_line(entry.text)}" for entry in found]
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    head = f"## {_line(chat.title or chat.key.value)}\n\n{chat.turns} turns, the last at {when}.\n\n"
+    head = (
+        f"## {_line(chat.title or chat.key.value)}\n\n{counted(chat.turns, 'turns')}, the last at {when}.\n\n"
+    )
     return chat.key.session_id, (head + "\n".join(lines))[:MAX_SECTION].rstrip() + "\n"
 
 

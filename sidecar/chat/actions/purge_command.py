@@ -11,7 +11,7 @@ import msgspec
 
 from ...model.failures import Refused, invalid_param
 from ...model.figures import SHOWN_COUNTS, PurgeCounts
-from ...text.plural import counted_fields
+from ...text.plural import counted, counted_fields
 from ..journal.identity import ChatAddress
 from ..sessions.chats import Chats
 from ..sessions.session import Session
@@ -76,7 +76,8 @@ async def _target(chats: Chats, session: Session, scope: PurgeScope) -> PurgeTar
 
 
 def _confirmation(scope: PurgeScope, planned: PurgeCounts) -> str:
-    return f"delete-{planned.turns}-turns" if scope == "chat" else f"delete-{planned.chats}-chats"
+    what = counted(planned.turns, "turns") if scope == "chat" else counted(planned.chats, "chats")
+    return f"delete-{what.replace(',', '').replace(' ', '-')}"
 
 
 def _counts(removed: PurgeCounts) -> str:

@@ -72,6 +72,7 @@ def file_changes(plan: RestorePlan, status: Literal["restored", "would_restore"]
         for step in plan.restores
     ]
     changes += [RevertedFile(found.path, "modify", "conflict", found.words) for found in plan.conflicts]
+    changes += [RevertedFile(found.path, "modify", "unchanged", found.words) for found in plan.kept]
     return sorted(changes, key=lambda change: change.path)
 
 

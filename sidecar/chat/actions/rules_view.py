@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 
+from ...text.plural import counted
 from .command_views import markdown_table
 from .rules import STALE_DAYS, RuleFigures
 
@@ -20,7 +21,7 @@ def rules_view(found: Sequence[RuleFigures], at: int) -> str:
         for rule in ordered
     ]
     most = ordered[0]
-    head = f"Most loaded: {most.name}, {most.load_count} times.\n\n" if most.load_count else ""
+    head = f"Most loaded: {most.name}, {counted(most.load_count, 'times')}.\n\n" if most.load_count else ""
     return f"{head}{markdown_table(rows)}"
 
 

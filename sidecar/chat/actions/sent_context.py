@@ -34,7 +34,7 @@ async def read_sent(session: Session, turn_id: str, number: int | None) -> SentC
     turn = await session.store.turns.get(session.chat.id, turn_id)
     if turn is None:
         raise Refused("not_found", f"There is no turn {turn_id!r} in this chat", params={"turnId": turn_id})
-    found = await session.store.sent_requests.read(session.chat.id, turn, number or 1)
+    found = await session.store.sent_requests.read(session.chat.id, turn, 1 if number is None else number)
     if found is None:
         if number is not None:
             raise invalid_param("request", "the number of a request that the turn has made, from 1")

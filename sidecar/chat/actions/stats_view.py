@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from ...model.figures import DayStatistics, ProjectStatistics, StatisticsReport
-from ...text.plural import singular
+from ...text.plural import counted
 from .command_views import markdown_table, share_bar
 
 MAX_TOOLS = 12
@@ -39,12 +39,12 @@ def _head(figures: StatisticsReport) -> str:
         if figures.scope == "chat"
         else ("chats", "turns", "messages", "events")
     )
-    counts = [_count(getattr(figures, name), name) for name in names]
+    counts = [counted(getattr(figures, name), name) for name in names]
     last = figures.last_activity
     words = f"**{_SCOPES[figures.scope]}**: {', '.join(counts)}"
     words += f"; last active {time.strftime('%Y-%m-%d %H:%M', time.localtime(last / 1000))}." if last else "."
     if figures.purged_chats:
-        chats, turns = _count(figures.purged_chats, "chats"), _count(figures.purged_turns, "turns")
+        chats, turns = counted(figures.purged_chats, "chats"), counted(figures.purged_turns, "turns")
         words += (
             f" What was measured counts {chats} too that {'was' if figures.purged_chats == 1 else 'were'}"
         )
@@ -71,15 +71,19 @@ def _tokens(figures: StatisticsReport) -> str:
     return (
         table
         if told == figures.turns + figures.purged_turns
-        else f"{table}\n\nAs reported for {_count(told, 'turns')}."
+        else f"{table}\n\nAs reported for {counted(told, 'turns')}."
     )
 
 
 def _cost(figures: StatisticsReport) -> str:
     if figures.cost is None:
         return "Cost: not known; these models have no known price." if figures.counted_turns else ""
-    priced, counted = figures.priced_turns, figures.counted_turns
-    of = "" if priced == counted else f", of the {priced} turns of {counted} whose model has a known price"
+    priced, turns = figures.priced_turns, figures.counted_turns
+    of = (
+        ""
+        if priced == turns
+        else f", of the {priced:,} of {counted(turns, 'turns')} whose model has a known price"
+    )
     return f"Cost: {_dollars(figures.cost)} by list prices{of}."
 
 
@@ -87,11 +91,15 @@ def _savings(figures: StatisticsReport) -> str:
     captured = figures.captured
     if captured is None and figures.returned is None:
         return f"Kept out of the window: {UNKNOWN}; no output went to the index."
-    kept, returned = figures.kept_out or 0, figures.returned or 0
-    share = f" ({kept / captured:.0%})" if captured and kept > 0 else ""
-    head = f"**Kept out of the window**: {kept:,} tokens{share} of {captured or 0:,} that tools gave;"
-    head += f" {figures.sent or 0:,} were sent in their place, {returned:,} came back"
-    head += f" by {_count(figures.searches, 'searches')}." if figures.searches else "."
+    back = "none" if figures.returned is None else f"{figures.returned:,}"
+    if captured is None:
+        head = f"**Kept out of the window**: {UNKNOWN}; {back} of what was stored before came back"
+    else:
+        kept = figures.kept_out or 0
+        share = f" ({kept / captured:.0%})" if captured and kept > 0 else ""
+        head = f"**Kept out of the window**: {kept:,} tokens{share} of {captured:,} that tools gave;"
+        head += f" {figures.sent or 0:,} were sent in their place, {back} came back"
+    head += f" by {counted(figures.searches, 'searches')}." if figures.searches else "."
     tools = [tool for tool in figures.tools if tool.captured is not None or tool.returned is not None]
     most = max((abs(tool.kept_out or 0) for tool in tools), default=0) or 1
     rows = [
@@ -112,10 +120,10 @@ def _work(figures: StatisticsReport) -> str:
     words = []
     if figures.compactions:
         saved = f"{figures.compaction_tokens:,} tokens"
-        words.append(f"{_count(figures.compactions, 'compactions')} took {saved} out of the window.")
+        words.append(f"{counted(figures.compactions, 'compactions')} took {saved} out of the window.")
     if figures.fetches is not None:
         words.append(
-            f"{_count(figures.fetches, 'pages')} fetched, {figures.fetch_hits or 0} out of the cache."
+            f"{counted(figures.fetches, 'pages')} fetched, {figures.fetch_hits or 0} out of the cache."
         )
     return " ".join(words)
 
@@ -157,16 +165,11 @@ def _disk(figures: StatisticsReport) -> str:
     index = figures.index
     words = [f"Database: {_size(figures.database_bytes)}"]
     if figures.blobs:
-        words.append(f"{_count(figures.blobs, 'blobs')} of {_size(figures.blob_bytes)}")
+        words.append(f"{counted(figures.blobs, 'blobs')} of {_size(figures.blob_bytes)}")
     if index.sources:
         on_disk = f", {_size(index.disk_bytes)} on the disk" if index.disk_bytes is not None else ""
-        words.append(f"{_count(index.sources, 'texts')} of {_size(index.text_bytes)} in the index{on_disk}")
+        words.append(f"{counted(index.sources, 'texts')} of {_size(index.text_bytes)} in the index{on_disk}")
     return "; ".join(words) + "."
-
-
-def _count(number: int, name: str) -> str:
-    one = singular(name)
-    return f"{number:,} {one if number == 1 else name}"
 
 
 def _number(value: int | None) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...context.assembly import INDEX_LABEL, NO_ROOM, RETRIEVED_LABEL
+from ...context.assembly import INDEX_LABEL, NO_ROOM, RETRIEVED_LABEL, UNAVAILABLE
 from ...context.block_names import INDEX, OPEN_FILES, RETRIEVAL
 from ...context.budget import Budget, Caps
 from ...context.fences import fence_text
@@ -245,30 +245,31 @@ class CandidateCollector:
     ) -> list[Candidate]:
         """System prompt and rules: the part of a request that is the same for every prompt."""
         rules = await self._rules_candidate(meter, project, max_tokens)
-        wishes = await self._wishes(meter, min(MAX_WISHES, int(max_tokens * WISHES_SHARE)))
+        wishes, some_left = await self._wishes(meter, min(MAX_WISHES, int(max_tokens * WISHES_SHARE)))
         fixed = [
             Candidate("system", "system", "system", self._system(), "always"),
             *([rules] if rules else []),
-            Candidate("standing", "rules", "standing wishes", wishes, "always"),
+            Candidate("standing", "rules", "standing wishes", wishes, "always", is_cut=some_left),
             Candidate("hooks", "attachments", "context from hooks", self._spec.hook_text, "always"),
         ]
         return [candidate for candidate in fixed if candidate.text or not candidate.open]
 
-    async def _wishes(self, meter: TokenMeter, max_tokens: int) -> str:
-        """The user's standing wishes, in the user's words, oldest first. The newest are kept when space is short."""
+    async def _wishes(self, meter: TokenMeter, max_tokens: int) -> tuple[str, bool]:
+        """The user's standing wishes, in the user's words, oldest first, and whether older ones are left out."""
         kept: list[str] = []
+        some_left = False
         for wish in await self._store.compactions.standing(self._chat.id):
             text = _wishes_text([wish, *kept])
             # From the newest back: an old wish is more likely to be outdated.
-            if meter.count(text) > max_tokens:
+            if some_left := meter.count(text) > max_tokens:
                 break
             kept.insert(0, wish)
-        return _wishes_text(kept) if kept else ""
+        return (_wishes_text(kept) if kept else ""), some_left
 
     async def _rules_candidate(
         self, meter: TokenMeter, project: ProjectContext, max_tokens: int
     ) -> Candidate | None:
-        """The instruction rules that apply now; those that do not fit are named."""
+        """The instruction rules that apply now; those that do not fit or cannot be read are named."""
         if not self._chat.project_path:
             return None
         paths = [found.path for found in project.opened.values()]
@@ -278,11 +279,13 @@ class CandidateCollector:
         )
         if block.text and block.fenced is not None:
             self.trusted_rules = TrustedRules(block.text, block.fenced)
-        left_out = ", ".join(block.left_out)
-        if left_out and not block.included:
-            return Candidate("rules", "rules", f"rules left out: {left_out}", "", NO_ROOM, open=False)
-        out = f"; left out: {left_out}" if left_out else ""
-        return Candidate("rules", "rules", f"rules: {', '.join(block.included)}{out}", block.text, "always")
+        parts = {"cut": block.cut, "left out": block.left_out, "broken": block.broken}
+        incomplete = [f"{how}: {', '.join(paths)}" for how, paths in parts.items() if paths]
+        if incomplete and not block.included:
+            gate = NO_ROOM if block.left_out else UNAVAILABLE
+            return Candidate("rules", "rules", f"rules {'; '.join(incomplete)}", "", gate, open=False)
+        label = "; ".join([f"rules: {', '.join(block.included)}", *incomplete])
+        return Candidate("rules", "rules", label, block.text, "always", is_cut=bool(incomplete))
 
     def _system(self) -> str:
         ours = SYSTEM if self._chat.project_path and self._spec.tools else ""

@@ -60,8 +60,9 @@ async def rules_for_prompt(
         read_rules, workspace, folder, list(paths), settings.values.rules.paths, left_out
     )
     wanted = choose_rules(found, prompt, paths)
+    broken = tuple(one.path for one in found if one.problem is not None)
     if not wanted:
-        return RulesBlock("", 0)
+        return RulesBlock("", 0, broken=broken)
     answers = await _handler_outputs(environment, wanted, prompt, paths)
     values = {"project": environment.chat.project_path or "", "path": paths[0] if paths else ""}
     values["file"] = os.path.basename(values["path"])
@@ -71,6 +72,7 @@ async def rules_for_prompt(
         block = msgspec.structs.replace(block, fenced=fenced.text)
     else:
         block = fenced
+    block = msgspec.structs.replace(block, broken=broken)
     if preview:
         return block
     store, project = environment.services.store, environment.chat.project_path

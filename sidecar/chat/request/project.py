@@ -15,7 +15,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from ...context.assembly import BUDGET_ALLOWS
+from ...context.assembly import BUDGET_ALLOWS, UNAVAILABLE
 from ...context.fences import fence_text
 from ...context.gates.decide import Gates, PromptContext, decide_gates, is_open
 from ...context.materials import Candidate
@@ -26,6 +26,7 @@ from ...model.files import Patch
 from ...policy.read_rules import ReadRules, excluded_summary
 from ...store.store import Store
 from ...system.lazy import lazy_module
+from ...text.plural import counted
 from ...workspace import diff as diffs
 from ...workspace import diff_shares, git, ledger
 from ...workspace.paths import Workspace
@@ -48,6 +49,12 @@ MAX_IDENTIFIERS = 20_000
 MAX_DIFFS = 20
 MAX_LABEL = 300
 """Characters of a block's label."""
+
+HEAD_SHARE = 0.75
+"""Of the space for a diff: what the list of its files may take, which is worth more than parts of their changes."""
+
+MAX_UNTRACKED = 50
+"""Names of new files that git's diff lists."""
 
 DIFF_BYTES_PER_TOKEN = 4
 """A first guess; a diff that needs more tokens is cut again."""
@@ -302,10 +309,12 @@ class ProjectCollector:
         except (Failure, TimeoutError):
             if gates.git_diff_if_drifted:
                 return None
-            return Candidate("gitDiff", "gitDiff", "git diff", "", "unavailable", open=False)
+            return Candidate("gitDiff", "gitDiff", "git diff", "", UNAVAILABLE, open=False)
         if gates.git_diff_if_drifted and not _is_edited_outside((*found.files, *staged.files), patches):
             return None
-        untracked = "".join(f"\nuntracked: {name}" for name in found.untracked[:50])
+        untracked = "".join(f"\nuntracked: {name}" for name in found.untracked[:MAX_UNTRACKED])
+        hidden = len(found.untracked) - MAX_UNTRACKED
+        untracked += f"\n… {counted(hidden, 'more untracked files')}" if hidden > 0 else ""
         head = "\n".join(part for part in (found.summary, staged.summary, untracked) if part.strip())
         skipped = excluded_summary(sorted({*found.left_out, *staged.left_out}))
         head = f"({skipped})\n{head}" if skipped else head
@@ -313,7 +322,8 @@ class ProjectCollector:
         label = f"git diff; {skipped}"[:MAX_LABEL] if skipped else "git diff"
         if not (head + diff).strip():
             return None
-        return self._diff_candidate("gitDiff", "gitDiff", label, diff, gate, f"{head}\n\n" if head else "")
+        made = self._diff_candidate("gitDiff", "gitDiff", label, diff, gate, f"{head}\n\n" if head else "")
+        return msgspec.structs.replace(made, is_cut=found.truncated or staged.truncated or hidden > 0)
 
     def _diff_candidate(
         self, id: str, kind: str, label: str, diff: str, gate: str, head: str = ""
@@ -324,8 +334,8 @@ class ProjectCollector:
         def cut(_: str, space: int) -> str:
             left = space - overhead
             start = head
-            if self._meter.count(head) > left // 2:
-                start = self._meter.cut(head, left // 2) + "\n…\n"
+            if self._meter.count(head) > (most := int(left * HEAD_SHARE)):
+                start = self._whole_lines(head, most)
             left = max(0, left - self._meter.count(start))
             for bytes_per_token in (DIFF_BYTES_PER_TOKEN, 2, 1):
                 part, _was = diff_shares.clip_files(diff, left * bytes_per_token)
@@ -335,6 +345,12 @@ class ProjectCollector:
             return ""
 
         return Candidate(id, kind, label, fence_text(self._secret, id, label, head + diff), gate, cut=cut)
+
+    def _whole_lines(self, head: str, space: int) -> str:
+        """The first lines that fit, and how many do not: the model must know that there are more files."""
+        kept = self._meter.cut(head, space).rpartition("\n")[0]
+        hidden = len(head.strip().splitlines()) - len(kept.splitlines())
+        return f"{kept}\n… {counted(hidden, 'more lines')}\n"
 
     def _list_candidate(self, id: str, kind: str, label: str, text: str, gate: str) -> Candidate:
         """A list as a block. It is fenced too: file names are untrusted text."""

@@ -19,6 +19,7 @@ from sidecar.settings import MEMORY, SettingsError
 from sidecar.settings.installation import identify
 from sidecar.store import maintenance
 from sidecar.store.engine.opening import FILE_NAME
+from sidecar.text.plural import counted
 
 from ..errors import CommandFailed
 
@@ -75,11 +76,12 @@ def verify(options: Namespace) -> int:
     if len(found) > SHOWN:
         print(f"… and {len(found) - SHOWN} more")
     print(
-        f"{'sound' if not found else f'{len(found)} problems'}: {counts.chats} chats, {counts.events} rows of events,"
-        f" {counts.messages} messages, {counts.blobs} blobs, {counts.indexes} full-text indexes in {path}"
+        f"{counted(len(found), 'problems') if found else 'sound'}: {counted(counts.chats, 'chats')},"
+        f" {counted(counts.events, 'events')}, {counted(counts.messages, 'messages')},"
+        f" {counted(counts.blobs, 'blobs')}, {counted(counts.indexes, 'full-text indexes')} in {path}"
     )
     if counts.without_checksum:
-        print(f"  {counts.without_checksum} rows are from before there were checksums")
+        print(f"  from before there were checksums: {counted(counts.without_checksum, 'rows')}")
     if found:
         print("  `sidecar doctor --repair` saves what can be read", file=sys.stderr)
     return 1 if found else 0
@@ -94,7 +96,9 @@ def repair(options: Namespace) -> int:
     if done is None:
         print(f"{path} is sound")
         return 0
-    print(f"{done.chats} chats and {done.events} events were saved; {done.lost} events were lost")
+    print(
+        f"saved: {counted(done.chats, 'chats')}, {counted(done.events, 'events')}; lost: {counted(done.lost, 'events')}"
+    )
     print(f"  the damaged database is kept in {done.damaged}")
     return 0
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from sidecar_client import Sidecar
 from sidecar_protocol.messages import ChatExportResult, ChatImportResult
 
+from sidecar.text.plural import counted
+
 from ..client import check_chat_id, find_chat, run
 from ..errors import CommandFailed
 from ..output import OVERWRITE_HINT, output_path, with_remedy
@@ -30,7 +32,9 @@ def export_chat(options: Namespace) -> int:
     if target is None:
         sys.stdout.write(done.data or "")
     else:
-        print(f"{done.turns} turns, {done.bytes} bytes in {done.path}", file=sys.stderr)
+        print(
+            f"{counted(done.turns, 'turns')}, {counted(done.bytes, 'bytes')} in {done.path}", file=sys.stderr
+        )
     return 0
 
 
@@ -52,7 +56,7 @@ def import_chat(options: Namespace) -> int:
         )
     finally:
         bar.clear()
-    print(f"{done.turns} turns in the chat {name}\n  sidecar chat --chat {name}", file=sys.stderr)
+    print(f"{counted(done.turns, 'turns')} in the chat {name}\n  sidecar chat --chat {name}", file=sys.stderr)
     if done.ignored:
         print(f"  not taken from the file: {', '.join(map(repr, done.ignored))}", file=sys.stderr)
     return 0

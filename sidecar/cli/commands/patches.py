@@ -10,6 +10,8 @@ from argparse import Namespace
 from sidecar_client import Chat, Sidecar
 from sidecar_protocol.messages import PatchesExportResult, PatchInfo
 
+from sidecar.text.plural import counted
+
 from ..client import find_chat, run
 from ..errors import CommandFailed
 from ..output import OVERWRITE_HINT, output_path, with_remedy
@@ -52,7 +54,9 @@ def _export(options: Namespace) -> int:
 
     done = with_remedy(lambda: run(options, export), already_exists=OVERWRITE_HINT)
     if target is not None:
-        print(f"{done.files} files, {done.bytes} bytes in {done.path}", file=sys.stderr)
+        print(
+            f"{counted(done.files, 'files')}, {counted(done.bytes, 'bytes')} in {done.path}", file=sys.stderr
+        )
         return 0
     # As bytes: a patch of files in any encoding must not be altered.
     sys.stdout.buffer.write(base64.b64decode(done.data) if done.data else (done.patch or "").encode())

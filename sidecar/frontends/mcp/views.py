@@ -19,7 +19,7 @@ from ...chat.sessions.session import Session
 from ...model.chats import Chat, ChatQuery, MessageHit
 from ...model.figures import PurgeCounts, statistics_report
 from ...model.files import Patch
-from ...text.plural import counted_fields
+from ...text.plural import counted, counted_fields
 from ...tools.base import ToolInput
 from ..base import Host
 from .messages import Schema
@@ -155,7 +155,9 @@ async def purge(context: ViewContext, arguments: ToolInput) -> str:
     if not confirmed:
         return f"This would delete {counts}. It does not come back. Call again with confirm: true to do it."
     done = await purge_chats.purge(context.chats, target)
-    left = f" {len(done.left)} chats stay, as another process writes to them." if done.left else ""
+    left = (
+        f" As another process writes to them, {counted(len(done.left), 'chats')} stay." if done.left else ""
+    )
     return f"Deleted {_counts(done.removed)}.{left}"
 
 

@@ -27,8 +27,8 @@ _SEPARATOR = "\n\n"
 
 
 class RulesBlock(msgspec.Struct, frozen=True):
-    """`cut` are those of `included` that are truncated; `repeated` are duplicates of another. `fenced` is the text to
-    send instead when the project is no longer trusted.
+    """`cut` are those of `included` that are truncated; `repeated` are duplicates of another; `broken` could not be
+    read. `fenced` is the text to send instead when the project is no longer trusted.
     """
 
     text: str
@@ -37,6 +37,7 @@ class RulesBlock(msgspec.Struct, frozen=True):
     left_out: tuple[str, ...] = ()
     cut: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
     fenced: str | None = None
 
 

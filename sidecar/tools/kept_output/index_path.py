@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...providers.base import ToolSpec
+from ...text.plural import counted
 from ..base import Intent, PlannedCall, ToolContext, ToolInput, ToolKind, ToolOutcome
 
 MAX_NAMED = 10
@@ -28,7 +29,7 @@ class IndexPath:
         async def run() -> ToolOutcome:
             kept, skipped = await library.add_path(path)
             tokens, lines = sum(source.tokens for source in kept), sum(source.lines for source in kept)
-            head = f"{len(kept)} files can be searched: {lines} lines, about {tokens} tokens."
+            head = f"{counted(len(kept), 'files')} can be searched: {counted(lines, 'lines')}, about {tokens:,} tokens."
             named = [f"{source.id} {source.label}" for source in kept[:MAX_NAMED]]
             left = [f"left out: {name} ({reason})" for name, reason in skipped[:MAX_NAMED]]
             more = [f"… {len(skipped) - MAX_NAMED} more left out"] if len(skipped) > MAX_NAMED else []

@@ -49,7 +49,7 @@ def test_a_chat_that_is_not_there_is_not_made(told: Shell) -> None:
 def test_an_export_imports_as_it_was(told: Shell) -> None:
     assert told.run("export", "tab-7", "-o", "out.jsonl").returncode == 0
     done = told.run("import", "out.jsonl")
-    assert (done.returncode, done.stderr) == (0, "1 turns in the chat out\n  sidecar chat --chat out\n")
+    assert (done.returncode, done.stderr) == (0, "1 turn in the chat out\n  sidecar chat --chat out\n")
     assert told.output("show", "out") == told.output("show", "tab-7")
 
 

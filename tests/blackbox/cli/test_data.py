@@ -81,7 +81,7 @@ def test_a_purged_chat_makes_room_for_a_new_one_in_the_terminal(shell: Shell) ->
         terminal.wait_for("> ")
         terminal.enter("hello")
         terminal.wait_for("\n\n> ")
-        terminal.enter("/purge chat delete-1-turns")
+        terminal.enter("/purge chat delete-1-turn")
         terminal.wait_for("Purged this chat")
         terminal.wait_for("> ")
         terminal.enter("something new")

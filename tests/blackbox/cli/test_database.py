@@ -42,7 +42,7 @@ def test_a_backup_is_made_while_a_turn_runs_and_is_whole(spawn: Spawner, tmp_pat
     assert shell.run("backup", str(tmp_path / "live.db")).returncode == 0
     assert shell.run("verify").returncode == 0
     sidecar.wait_turn(sent["sessionId"], sent["turnId"])
-    assert "sound: 1 chats" in shell.output("verify", str(tmp_path / "live.db"))
+    assert "sound: 1 chat," in shell.output("verify", str(tmp_path / "live.db"))
 
 
 def test_a_file_that_is_there_is_not_overwritten(told: Shell) -> None:
@@ -91,5 +91,5 @@ def test_damage_is_found_by_verify_and_repaired_by_the_doctor(told: Shell) -> No
 def test_a_bar_is_drawn_on_a_terminal_only(told: Shell) -> None:
     assert "━" not in told.run("verify").stderr
     with told.terminal("verify") as terminal:
-        terminal.wait_for("sound: 1 chats")
+        terminal.wait_for("sound: 1 chat,")
         assert "━" in terminal.seen

@@ -63,7 +63,7 @@ def test_purge_tells_its_answer_before_the_chat_is_gone(spawn: Spawner) -> None:
     sidecar = spawn()
     sidecar.run(f"say {CANARY}", chatId="c")
     sidecar.run("quiet", chatId="other")
-    answer = command(sidecar, "/purge chat delete-1-turns")
+    answer = command(sidecar, "/purge chat delete-1-turn")
     assert (answer["data"]["removed"]["chats"], answer["data"]["left"]) == (1, [])
     session = next(iter(sidecar.seen()))
     sidecar.wait_event(session, "chat.deleted")

@@ -91,7 +91,7 @@ def test_restore_says_what_it_did_not_take(spawn: Spawner) -> None:
 
     scene.make(plant)
     told = scene.restore().stderr
-    for words in ("3 permission rules", "trust in 1 projects", "extraFolders, mode", "--trust"):
+    for words in ("3 permission rules", "trust in 1 project", "extraFolders, mode", "--trust"):
         assert words in told
 
 

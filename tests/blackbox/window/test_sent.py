@@ -79,8 +79,9 @@ def test_each_request_of_a_turn_is_read(spawn: Spawner, tmp_path: Path) -> None:
     second = read(sidecar, ended["turnId"], request=2)
     assert (second["request"], second["requests"]) == (2, 2)
     assert "loom.txt" in texts(second)["steps"]
-    refusal = sidecar.refused("chat/context", chatId="c", turnId=ended["turnId"], request=3)
-    assert (refusal.code, refusal.detail("field")) == (-32602, "request")
+    for number in (3, 0, -1):
+        refusal = sidecar.refused("chat/context", chatId="c", turnId=ended["turnId"], request=number)
+        assert (refusal.code, refusal.detail("field")) == (-32602, "request")
 
 
 def test_files_that_make_space_for_an_answer_are_reported_as_dropped(room: Room) -> None:

@@ -139,8 +139,17 @@ def test_files_that_a_move_has_kept_are_restored_by_the_same_move(bench: Workben
     assert bench.read("notes.txt") == "first\nsecond\nthird\n"
     assert not (bench.project / "new.md").exists()
     (bench.project / "notes.txt").write_text("mine\n")
-    sidecar.say("/session load start --files", chatId="c")
+    answer = command(sidecar, "/session load start --files")
     assert bench.read("notes.txt") == "mine\n", "what was changed since stays"
+    assert answer["data"]["files"] == [
+        {
+            "path": "notes.txt",
+            "kind": "modify",
+            "status": "unchanged",
+            "reason": "The file was edited from outside since",
+        }
+    ]
+    assert "notes.txt | unchanged: The file was edited from outside since" in answer["markdown"]
 
 
 def test_wrong_turns_are_refused_by_name(bench: Workbench) -> None:

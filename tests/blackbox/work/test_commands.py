@@ -56,6 +56,23 @@ def test_brackets_are_part_of_a_name_when_a_file_has_it(bench: Workbench) -> Non
         assert sidecar.refused("prompt/send", chatId="c", promptId=text, text=text).code == -32002
 
 
+def test_quotes_are_part_of_a_name_when_a_file_has_it(bench: Workbench) -> None:
+    sidecar = bench.start(["hi"])
+    for name in ("it's.py", 'the "best" of.txt', "what's John's.md"):
+        (bench.project / name).write_text("text\n")
+        for text in (f"/open {name}", f"/pin {name}", f"/unpin {name}", f"/open --pin {name}"):
+            files = command(sidecar, text)["data"]["files"]
+            assert [file["path"] for file in files] == [bench.path(name)], text
+        assert files[0]["pinned"]
+        assert command(sidecar, f"/close {name}")["data"]["files"] == []
+        assert command(sidecar, f"/index {name}")["data"]["sources"]
+    refusal = sidecar.refused("prompt/send", chatId="c", promptId="no", text="/open isn't.py")
+    assert refusal.code == -32602
+    assert "closed quotes" in str(refusal)
+    for text in ("/open", "/open --pin", "/close"):
+        assert sidecar.refused("prompt/send", chatId="c", promptId=text, text=text).code == -32602
+
+
 def test_patches_are_listed_shown_reverted_and_cleared_by_command(bench: Workbench) -> None:
     steps = [
         call("read_file", path="notes.txt"),

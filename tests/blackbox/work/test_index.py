@@ -96,6 +96,13 @@ def test_what_a_model_asked_to_read_is_shown_whole(bench: Workbench) -> None:
     assert first["output"]["source"] == second["output"]["source"], "the same text is kept once"
 
 
+def test_one_file_is_counted_as_one(bench: Workbench) -> None:
+    (bench.project / "one.txt").write_text("loom\n")
+    sidecar = bench.start([call("index_path", path="one.txt"), "done"])
+    session = sidecar.run("go", chatId="c")["sessionId"]
+    assert outputs(sidecar, session)[0].startswith("1 file can be searched: 1 line, about ")
+
+
 def test_a_folder_is_indexed_without_being_read(bench: Workbench) -> None:
     (bench.project / ".gitignore").write_text("secret.txt\n")
     (bench.project / "secret.txt").write_text("a hidden loom")
@@ -106,7 +113,7 @@ def test_a_folder_is_indexed_without_being_read(bench: Workbench) -> None:
     session = sidecar.run("go", chatId="c")["sessionId"]
     added, search = outputs(sidecar, session)
 
-    assert "files can be searched" in added
+    assert added.startswith("4 files can be searched: ")
     assert "def weave(thread):" in search
     assert found(sidecar, "hidden loom", scope="project") == [[]]
 
