@@ -74,13 +74,14 @@ class PromptHandlers:
             raise
         finally:
             attachment.sink.watches.remove(watch)
+            self._sessions.prompts_sent.pop(watch.prompt_id, None)
 
     async def _send(
         self, attachment: AcpAttachment, watch: PromptWatch, blocks: list[GivenBlock]
     ) -> AcpResult:
         session = attachment.session
-        self._sessions.prompts_sent.add(watch.prompt_id)
         line = content.command_line(blocks)
+        self._sessions.prompts_sent[watch.prompt_id] = line or ""
         # Events wait until it is known which turn they are of.
         attachment.hold()
         try:
@@ -125,7 +126,7 @@ class PromptHandlers:
             if refused.name not in ("invalid_params", "not_found", "precondition_failed", "turn_in_progress"):
                 raise
             message = refused.message.replace("`text`: ", "")
-            attachment.sink.send_message(watch.prompt_id, message)
+            attachment.sink.send_answer(watch.prompt_id, message)
             watch.accept(watch.prompt_id)
             watch.finish(TurnEnd("end_turn", attachment.cursor))
             return PromptReceipt("command", None, attachment.cursor)

@@ -50,11 +50,11 @@ SENT_S = 5.0
 
 
 class Sessions(Surroundings):
-    """The sessions of one connection. `prompts_sent` are the ids of the client's own prompts."""
+    """The sessions of one connection. `prompts_sent` are the client's own prompts, and the commands that some are."""
 
     def __init__(self, host: Host, wire: MessageWriter, attach: Callable[..., AcpAttachments]) -> None:
         self.version = 1
-        self.prompts_sent: set[str] = set()
+        self.prompts_sent: dict[str, str] = {}
         self.attachments = attach(wire, self._make_sink)
         self.client: AcpClientApp | None = None
         self._host = host

@@ -84,12 +84,11 @@ class PromptWatch:
         return self.end
 
     async def _wait(self) -> None:
+        # What was known before a failure counts: a purge answers its prompt, and then there is no session.
         if self._failure:
             raise self._failure
         changed = self._changed
         await changed.wait()
-        if self._failure:
-            raise self._failure
 
     def _notify(self) -> None:
         self._changed.set()
@@ -124,9 +123,9 @@ class AcpSink:
                 params["_meta"] = {META: _position(event, self._epoch)}
             self._wire.send(notification("session/update", params))
 
-    def send_message(self, id: str, text: str) -> None:
-        """Show a text of the sidecar that is not stored."""
-        self.send_updates(self.updates.message(id, text))
+    def send_answer(self, id: str, text: str) -> None:
+        """Answer a prompt by a text that is not stored."""
+        self.send_updates(self.updates.answered(id, text))
 
     def send_deletion(self, cursor: int) -> None:
         message = "This session was deleted"

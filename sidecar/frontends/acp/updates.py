@@ -24,11 +24,11 @@ NO_STORED = Stored()
 
 
 class Audience(msgspec.Struct, frozen=True):
-    """What the client shows, by its capabilities, and which prompts it has sent itself."""
+    """What the client shows, by its capabilities, and the prompts that it has sent itself: their texts by their ids."""
 
     shows_notices: bool
     shows_compactions: bool
-    sent: set[str]
+    sent: dict[str, str]
 
 
 class Updates:
@@ -73,7 +73,8 @@ class Updates:
         self._held = {}
         return updates + ([self._usage] if self._usage else [])
 
-    def message(self, id: str, text: str) -> list[Update]:
+    def answered(self, id: str, text: str) -> list[Update]:
+        """The answer to a prompt that is not stored, such as a misspelt command."""
         return [self._chunk("message", id, text)]
 
     def of(self, event: StoredEvent, data: JsonObject, stored: Stored = NO_STORED) -> list[Update]:

@@ -62,20 +62,28 @@ class UpdatesV2(Updates):
         plan = {"type": "items", "planId": item.id, "entries": plan_entries(item)}
         return [{"sessionUpdate": "plan_update", "plan": plan}]
 
+    def answered(self, id: str, text: str) -> list[Update]:
+        return self._local(id, self._audience.sent.get(id, ""), text)
+
     def _command(self, data: JsonObject) -> list[Update]:
-        """A command runs without a turn, and has the same states as one."""
-        content = [text_block(f"/{data['command']}")]
-        said: list[Update] = [
-            {"sessionUpdate": "user_message", "messageId": data["promptId"], "content": content},
-            self._chunk("message", data["promptId"], data["markdown"]),
-        ]
+        id = data["promptId"]
+        return self._local(id, self._audience.sent.get(id) or f"/{data['command']}", data["markdown"])
+
+    def _local(self, id: str, asked: str, said: str) -> list[Update]:
+        """What was answered without a turn: it has the same states as one."""
+        message: Update = {
+            "sessionUpdate": "user_message",
+            "messageId": id,
+            "content": [text_block(asked)],
+        }
+        answer = self._chunk("message", id, said)
         if self._replays:
-            return said
+            return [message, answer]
         state = {"sessionUpdate": "state_update"}
         return [
-            said[0],
+            message,
             {**state, "state": "running"},
-            said[1],
+            answer,
             {**state, "state": "idle", "stopReason": "end_turn"},
         ]
 
