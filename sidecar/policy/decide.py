@@ -59,7 +59,8 @@ class Subject(msgspec.Struct, frozen=True):
     covers several. `folder` is the working folder of a command, relative to the project. `reads_only` is the claim of
     a foreign tool that it changes nothing. `after` is the permitted URL of this call that redirects to this one.
     `language` says that `text` is code, under its heading (`code_subject`). `real` finds the other names of a path
-    (symbolic and hard links): what stops one name stops all of them.
+    (symbolic and hard links): what stops one name stops all of them. `always_asks` is why neither a rule nor the mode
+    allows this.
     """
 
     kind: PermissionKind
@@ -71,6 +72,7 @@ class Subject(msgspec.Struct, frozen=True):
     language: str | None = None
     commands: tuple[str, ...] = ()
     real: PathNames | None = None
+    always_asks: str | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -147,7 +149,7 @@ def decide(
         return _by_rule(denying)
     if mode == "read-only" and subject.kind in ("edit", "run", "fetch"):
         return _by_policy("deny", "the chat is read-only")
-    reason = _protection_reason(subject, parsed) or _code_doubt(subject, rules)
+    reason = subject.always_asks or _protection_reason(subject, parsed) or _code_doubt(subject, rules)
     if reason:
         return _by_policy("ask", reason)
     asking = _first_stopping_rule("ask", subject, parsed, rules)
@@ -195,7 +197,9 @@ def suggestions(subject: Subject) -> tuple[Suggestion, ...]:
         return ()
     folder = normalized_path(subject.folder or ".") if subject.kind == "run" else None
     deny = Suggestion("deny_always", "project", "deny", subject.kind, patterns)
-    if any(_protection_reason(each, _parse_subject(each)) for each in _per_command(subject)):
+    if subject.always_asks or any(
+        _protection_reason(each, _parse_subject(each)) for each in _per_command(subject)
+    ):
         return (deny,)
     return (
         Suggestion("allow_chat", "chat", "allow", subject.kind, patterns, folder),

@@ -32,13 +32,15 @@ T = TypeVar("T")
 
 class Edit(msgspec.Struct, frozen=True):
     """The bytes of a file before and after; None means that there is no file. `path` is relative to the project.
-    `mode` holds the permission bits of a file that is restored.
+    `mode` holds the permission bits of a file that is restored. `in_buffer` says that the bytes before are those of
+    the user's editor, which has not saved them: the editor writes the new ones.
     """
 
     path: str
     before: bytes | None
     after: bytes | None
     mode: int | None = None
+    in_buffer: bool = False
 
 
 class Confinement(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -55,6 +57,7 @@ class Intent(msgspec.Struct, frozen=True):
     claims that it changes nothing. `after` is the permitted URL that redirected to this one. `language` says that
     `subject` is code under a heading. `parts` are labelled commands that replace the subject; each needs a permission
     of its own, and `ToolContext.refused` returns those that were denied. `sandbox` is set for commands and code.
+    `always_asks` is why no rule and no mode allows it without asking.
     """
 
     kind: PermissionKind
@@ -66,6 +69,7 @@ class Intent(msgspec.Struct, frozen=True):
     language: str | None = None
     parts: tuple[tuple[str, str], ...] = ()
     sandbox: Confinement | None = None
+    always_asks: str | None = None
 
 
 class Permission(msgspec.Struct, frozen=True):
@@ -221,6 +225,10 @@ class ToolContext(Protocol):
     @property
     def call_key(self) -> str:
         """A unique key of this call. Child processes carry it in their environment, so that survivors can be found."""
+
+    @property
+    def writes_buffers(self) -> bool:
+        """Whether the app writes files of which its editor has unsaved text."""
 
     @property
     def refused(self) -> Mapping[int, str]:

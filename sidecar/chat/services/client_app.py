@@ -12,7 +12,9 @@ from ...model.failures import Failure
 from ...model.files import Change
 from ...tools.base import Confinement, ToolKind, ToolOutcome
 
-Capability = Literal["permissions", "input", "buffers"]
+Capability = Literal["permissions", "input", "buffers", "buffer_writes", "terminals"]
+"""What an app can do for a turn: `buffers` reads the unsaved text of its editor, `buffer_writes` replaces it;
+`terminals` run commands, as the tool `run_in_terminal` of the app."""
 
 
 class OfferedTool(msgspec.Struct, frozen=True):
@@ -92,6 +94,12 @@ class BufferRequest(JournalValue, kw_only=True, frozen=True):
     path: str
 
 
+class BufferWrite(BufferRequest, kw_only=True, frozen=True):
+    """Asks to replace the text of a file in the app's editor, and to save it."""
+
+    text: str
+
+
 class PermissionAnswer(msgspec.Struct, frozen=True):
     """A decision, and what the user added to it."""
 
@@ -129,3 +137,4 @@ class ClientApp(Protocol):
     async def ask_input(self, request: InputRequest) -> InputAnswer: ...
     async def call_tool(self, request: AppToolCall) -> ToolOutcome: ...
     async def read_buffer(self, request: BufferRequest) -> str | None: ...
+    async def write_buffer(self, request: BufferWrite) -> None: ...

@@ -26,6 +26,7 @@ from ...policy.hooks.naming import matcher_names
 from ...policy.hooks.payloads import ToolUse
 from ...policy.routing import redirect as find_redirect
 from ...providers.base import ToolCall
+from ...system.lazy import lazy_module
 from ...tools.base import (
     Edit,
     Intent,
@@ -53,6 +54,9 @@ from .permissions import PermissionChecker, PermissionContext
 
 if TYPE_CHECKING:
     from ..services.direct_calls import DirectCall
+    from . import buffers
+else:
+    buffers = lazy_module("sidecar.chat.tool_calls.buffers")
 
 logger = logging.getLogger(__name__)
 
@@ -116,6 +120,10 @@ class CallContext:
     @property
     def call_key(self) -> str:
         return call_key(self._environment.chat, self._item)
+
+    @property
+    def writes_buffers(self) -> bool:
+        return self._app.can("buffer_writes")
 
     @property
     def refused(self) -> Mapping[int, str]:
@@ -281,12 +289,25 @@ class CallContext:
         with anyio.CancelScope(shield=True):
             # Shielded: a cancel between the write and its events would leave a changed file without a patch.
             try:
-                await editing.write_edits(self.workspace, edits, self._item.id, self._approved_paths)
+                await self._write(edits)
             except Failure:
                 self._item = msgspec.structs.replace(self._item, changes=None)
                 await self._turn.tool_updated(self._call, self._item)
                 raise
             await self._turn.record(*editing.patch_events(self._turn.id, self._item, self._changes, edits))
+
+    async def _write(self, edits: Sequence[Edit]) -> None:
+        """Write all edits or none: those of unsaved text through the editor, then the others."""
+        buffered = [edit for edit in edits if edit.in_buffer]
+        key = self._environment.chat.key
+        editor = buffers.EditorBuffers(self._app, key, self.workspace, self._approved_paths)
+        await editor.write(buffered)
+        try:
+            rest = [edit for edit in edits if not edit.in_buffer]
+            await editing.write_edits(self.workspace, rest, self._item.id, self._approved_paths)
+        except Failure:
+            await editor.restore(buffered)
+            raise
 
     async def store_output(self, text: str, *, shown: bool, cut: bool, source: str | None) -> StoredOutput:
         """Store an output so that it can be found again. `shown`: the model asked to see this text; `cut`: even so it

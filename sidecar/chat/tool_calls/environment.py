@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ...system import process_tree, scratch
     from ...tools import builtin, mcp
     from ...tools.people import app_tool
-    from ...tools.shell import runtimes
+    from ...tools.shell import run_in_terminal, runtimes
     from ...tools.shell.runner import Bounds
     from ...tools.web import fetch_url
     from ...workspace import names as file_names
@@ -53,6 +53,7 @@ else:
     builtin = lazy_module("sidecar.tools.builtin")
     mcp = lazy_module("sidecar.tools.mcp")
     app_tool = lazy_module("sidecar.tools.people.app_tool")
+    run_in_terminal = lazy_module("sidecar.tools.shell.run_in_terminal")
     runtimes = lazy_module("sidecar.tools.shell.runtimes")
     fetch_url = lazy_module("sidecar.tools.web.fetch_url")
     file_names = lazy_module("sidecar.workspace.names")
@@ -220,6 +221,8 @@ class ToolEnvironment:
         """All tools: built-in ones in a project, the app's, and those of MCP servers that answer in time."""
         tools = await self._built_in_tools()
         tools += [_app_tool(offered) for offered in self.services.app.tools]
+        if self._owner.chat.project_path and self.services.app.can("terminals"):
+            tools.append(run_in_terminal.RunInTerminal())
         servers = await self.mcp_servers()
         if servers:
             tools += await self.services.servers().tools(servers, wait_s)

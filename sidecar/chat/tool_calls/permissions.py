@@ -251,6 +251,7 @@ def _subjects(intent: Intent, names: PathNames | None) -> list[Subject]:
         after=intent.after,
         language=intent.language,
         real=names,
+        always_asks=intent.always_asks,
     )
     return [msgspec.structs.replace(whole, text=command) for _, command in intent.parts] or [whole]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
 from sidecar_protocol.errors import RpcError
 
 from ...chat.services.client_app import (
     AppToolCall,
     BufferRequest,
+    BufferWrite,
     CannotAsk,
     Capability,
     InputAnswer,
@@ -24,7 +25,8 @@ from ...model.failures import Failure
 from ...tools.base import ToolOutcome
 from . import tool_updates
 from .content import text_block
-from .messages import InitializeParams
+from .messages import InitializeParams, Update
+from .terminal import Terminal
 
 DECISIONS: tuple[UserDecision, ...] = get_args(UserDecision)
 ACTIONS: tuple[InputAction, ...] = get_args(InputAction)
@@ -38,24 +40,28 @@ OPTION_KINDS: dict[UserDecision, str] = {
 }
 """The protocol has no kind for an answer that holds for one session."""
 
+TERMINAL_TOOL = "run_in_terminal"
+"""The tool by which `chat` asks for a command in a terminal of the app."""
+
 MAX_SUBJECT = 2000
 """Characters of a command or path in a question: more is not read."""
 
 Request = Callable[[str, Any], Awaitable[Any]]
 
 
-class Surroundings:
+class Surroundings(Protocol):
     """What a question needs of the chat that it is about."""
 
     async def wait_sent(self, session_id: str) -> None:
         """Wait until the client has got what led to the question."""
-        raise NotImplementedError
 
-    def project(self, session_id: str) -> str | None:
-        raise NotImplementedError
+    def project(self, session_id: str) -> str | None: ...
+
+    def show(self, session_id: str, update: Update) -> None:
+        """Send an update that is no event."""
 
     async def texts(self, refs: Sequence[str]) -> dict[str, str]:
-        raise NotImplementedError
+        """The texts of stored files."""
 
 
 class AcpClientApp:
@@ -86,6 +92,10 @@ class AcpClientApp:
                 return self.offers("elicitation", "form")
             case "buffers":
                 return self._version == 1 and self.offers("fs", "readTextFile")
+            case "terminals":
+                return self._version == 1 and self.offers("terminal")
+            case "buffer_writes":
+                return self.can("buffers") and self.offers("fs", "writeTextFile")
         return False
 
     @property
@@ -129,12 +139,20 @@ class AcpClientApp:
         return InputAnswer(action, values if isinstance(values, dict) else None)
 
     async def call_tool(self, request: AppToolCall) -> ToolOutcome:
-        raise Failure("internal_error", "An editor offers no tools of its own")
+        if request.name != TERMINAL_TOOL:
+            raise Failure("internal_error", "An editor offers no tools of its own")
+        return await Terminal(self._ask, self._around.show, request).run()
 
     async def read_buffer(self, request: BufferRequest) -> str | None:
         answer = await self._ask("fs/read_text_file", {"sessionId": request.session_id, "path": request.path})
         text = answer.get("content")
         return text if isinstance(text, str) else None
+
+    async def write_buffer(self, request: BufferWrite) -> None:
+        await self._ask(
+            "fs/write_text_file",
+            {"sessionId": request.session_id, "path": request.path, "content": request.text},
+        )
 
     async def _ask(self, method: str, params: JsonObject) -> JsonObject:
         try:

@@ -61,9 +61,12 @@ class AcpFrontend:
         self._peer.receive(frame)
 
     def send_status(self, type: str, data: StatusData) -> None:
-        """The protocol has no such message; models that changed are asked for again."""
+        """Models that changed are asked for again; a server that failed is a notice. The rest has no message."""
         if type == "models":
             self._sessions.models_changed()
+        elif type == "mcp" and data.get("state") == "failed":
+            error = str(data.get("error") or "")
+            self._sessions.notify(("warning", f"The MCP server {data.get('name')} failed", error or None))
 
     def reset(self) -> None:
         self._sessions.fail_all(errors.acp_error(to_error(repaired_meanwhile())))

@@ -24,7 +24,7 @@ from ...rpc.dispatch import Handler
 from ...rpc.wire import MessageWriter
 from ..base import Host
 from . import options
-from .client import AcpClientApp, Surroundings
+from .client import AcpClientApp
 from .messages import (
     AcpResult,
     Empty,
@@ -36,6 +36,7 @@ from .messages import (
     SetupParams,
     Update,
 )
+from .notices import Words
 from .sink import AcpAttachment, AcpAttachments, AcpSink, read_texts, replay
 from .updates import Audience, Updates, iso_time, session_info
 from .updates_v2 import UpdatesV2
@@ -49,7 +50,7 @@ SENT_S = 5.0
 """How long a question waits for the client to read what led to it; then it is asked all the same."""
 
 
-class Sessions(Surroundings):
+class Sessions:
     """The sessions of one connection. `prompts_sent` are the client's own prompts, and the commands that some are."""
 
     def __init__(self, host: Host, wire: MessageWriter, attach: Callable[..., AcpAttachments]) -> None:
@@ -99,12 +100,22 @@ class Sessions(Surroundings):
         attachment = self.attachments.find(session_id)
         return attachment.session.chat.project_path if attachment else None
 
+    def show(self, session_id: str, update: Update) -> None:
+        attachment = self.attachments.find(session_id)
+        if attachment:
+            attachment.sink.send_updates([update])
+
     async def texts(self, refs: Sequence[str]) -> dict[str, str]:
         return await read_texts((await self.chats()).store, refs) if refs else {}
 
     def models_changed(self) -> None:
         """Ask for the models again, once they were asked for."""
         self._models_asked = False
+
+    def notify(self, words: Words) -> None:
+        """Show a notice that belongs to no chat in every session, if the client shows notices."""
+        for attachment in self.attachments.all():
+            attachment.sink.send_updates(attachment.sink.updates.notice(words))
 
     def fail_all(self, error: RpcError) -> None:
         """End every prompt that waits, because the connection to the chats is lost."""

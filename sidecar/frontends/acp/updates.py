@@ -77,6 +77,13 @@ class Updates:
         """The answer to a prompt that is not stored, such as a misspelt command."""
         return [self._chunk("message", id, text)]
 
+    def notice(self, words: notices.Words) -> list[Update]:
+        """A notice, if the client shows them."""
+        severity, title, description = words
+        update: Update = {"sessionUpdate": "notice", "severity": severity, "title": title}
+        update |= {"description": description} if description else {}
+        return [update] if self._audience.shows_notices else []
+
     def of(self, event: StoredEvent, data: JsonObject, stored: Stored = NO_STORED) -> list[Update]:
         """The updates that an event becomes."""
         family, _, moment = event.type.partition(".")
@@ -241,9 +248,7 @@ class Updates:
             return []
         if not self._audience.shows_notices:
             return [self._chunk("message", f"notice-{event.seq}", notices.quoted(words))]
-        severity, title, description = words
-        update: Update = {"sessionUpdate": "notice", "severity": severity, "title": title}
-        return [update | ({"description": description} if description else {})]
+        return self.notice(words)
 
     def _state(self, state: str) -> list[Update]:
         return []

@@ -16,6 +16,7 @@ import msgspec
 from ...chat.services.client_app import (
     AppToolCall,
     BufferRequest,
+    BufferWrite,
     CannotAsk,
     Capability,
     InputAnswer,
@@ -107,6 +108,9 @@ class AgentApp:
         raise Failure("internal_error", "An agent offers no tools of its own")
 
     async def read_buffer(self, request: BufferRequest) -> str | None:
+        raise Failure("internal_error", "An agent has no editor buffers")
+
+    async def write_buffer(self, request: BufferWrite) -> None:
         raise Failure("internal_error", "An agent has no editor buffers")
 
 

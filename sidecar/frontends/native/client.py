@@ -12,6 +12,7 @@ from sidecar_protocol.errors import RpcError
 from ...chat.services.client_app import (
     AppToolCall,
     BufferRequest,
+    BufferWrite,
     Capability,
     InputAnswer,
     InputRequest,
@@ -60,7 +61,7 @@ class NativeClientApp:
         return len(self._tools)
 
     def can(self, capability: Capability) -> bool:
-        return bool(getattr(self._capabilities, capability))
+        return bool(getattr(self._capabilities, capability, False))
 
     @property
     def tools(self) -> list[OfferedTool]:
@@ -78,6 +79,9 @@ class NativeClientApp:
     async def read_buffer(self, request: BufferRequest) -> str | None:
         text = (await self._ask("fs/readBuffer", request)).get("text")
         return text if isinstance(text, str) else None
+
+    async def write_buffer(self, request: BufferWrite) -> None:
+        raise Failure("internal_error", "The wire contract has no request that writes a buffer")
 
     async def _ask(self, method: str, request: msgspec.Struct) -> JsonObject:
         try:

@@ -8,7 +8,7 @@ from itertools import islice
 from ...providers.base import ToolSpec
 from ...workspace.lines import nearest_lines
 from ...workspace.text import split_lines
-from ..base import Edit, PlannedCall, ToolContext, ToolError, ToolInput, ToolKind
+from ..base import PlannedCall, ToolContext, ToolError, ToolInput, ToolKind
 from .editing import (
     MAX_EXCERPT_LINES,
     MAX_FILE_BYTES,
@@ -92,7 +92,7 @@ def _plan_replacement(found: EditTarget, old: str, new: str, everywhere: bool) -
 
 
 def _planned_edit(found: EditTarget, after: str, places: list[int], new: str) -> PlannedCall:
-    edit = Edit(found.path, found.data, encode_edit(found, found.file.with_ends(after)))
+    edit = found.edit(encode_edit(found, found.file.with_ends(after)))
     words = change_summary(edit)
     if len(places) > 1:
         words += f", at {len(places)} places: lines {_line_numbers(after, places)}"

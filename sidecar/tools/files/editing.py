@@ -26,11 +26,18 @@ MAX_LINE_CHARACTERS = 200
 
 
 class EditTarget(msgspec.Struct, frozen=True):
-    """The current state of a file; `data` is None when it does not exist, and `file` then accepts any text."""
+    """The current state of a file; `data` is None when it does not exist, and `file` then accepts any text.
+    `in_buffer`: the state is that of the user's editor, which has not saved it.
+    """
 
     path: str
     data: bytes | None
     file: TextFile
+    in_buffer: bool = False
+
+    def edit(self, after: bytes | None) -> Edit:
+        """Return the edit from this state to other bytes."""
+        return Edit(self.path, self.data, after, in_buffer=self.in_buffer)
 
 
 async def find_target(path: str, context: ToolContext) -> EditTarget:
@@ -47,20 +54,36 @@ async def find_target(path: str, context: ToolContext) -> EditTarget:
         file = await context.block(decode_text, data)
     except NotText as error:
         raise ToolError(f"{shown}: {error}") from error
-    # Writing the file would lose what the user has typed, or the editor would overwrite the edit when it
-    # saves.
     unsaved_text = await context.unsaved_text(shown)
-    if unsaved_text is not None and encode_like(file, unsaved_text) != data:
-        raise ToolError(
-            f"{shown} has unsaved changes in the user's editor. Ask the user to save it, then read it again."
-        )
+    in_buffer = False
+    if unsaved_text is not None and (buffer := encode_like(file, unsaved_text)) != data:
+        # Writing the file would lose what the user has typed, or the editor would overwrite the edit when it
+        # saves.
+        if not context.writes_buffers:
+            raise ToolError(
+                f"{shown} has unsaved changes in the user's editor. Ask the user to save it, then read it again."
+            )
+        data, file, in_buffer = buffer, decode_buffer(shown, buffer), True
     seen = context.seen(shown)
     if seen is None:
         raise ToolError(f"You have not read {shown} yet; read it first.")
     # By content, not by time: a tool that rewrote the same bytes has changed nothing.
     if seen != digest(data):
-        raise ToolError(f"{shown} changed on disk since you read it; read it again.")
-    return EditTarget(shown, data, file)
+        where = "in the user's editor" if in_buffer else "on disk"
+        raise ToolError(f"{shown} changed {where} since you read it; read it again.")
+    return EditTarget(shown, data, file, in_buffer)
+
+
+def decode_buffer(path: str, buffer: bytes) -> TextFile:
+    """Return the text of an editor's buffer, as it would be saved."""
+    if len(buffer) > MAX_FILE_BYTES:
+        raise ToolError(
+            f"{path} has {len(buffer)} bytes in the user's editor, more than the {MAX_FILE_BYTES}."
+        )
+    try:
+        return decode_text(buffer)
+    except NotText as error:
+        raise ToolError(f"{path}: {error}") from error
 
 
 async def find_existing_target(path: str, context: ToolContext) -> EditTarget:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...providers.base import ToolSpec
 from ...workspace.text import split_lines
-from ..base import Edit, PlannedCall, ToolContext, ToolError, ToolInput, ToolKind
+from ..base import PlannedCall, ToolContext, ToolError, ToolInput, ToolKind
 from .editing import EditTarget, encode_edit, find_existing_target, numbered_excerpt, plan_edits
 
 
@@ -50,7 +50,7 @@ def _plan_insertion(found: EditTarget, line: int, added: str) -> PlannedCall:
     elif not added.endswith("\n"):
         added += end
     after = "".join([*lines[:line], added, *lines[line:]])
-    edit = Edit(found.path, found.data, encode_edit(found, found.file.with_ends(after)))
+    edit = found.edit(encode_edit(found, found.file.with_ends(after)))
     count = len(split_lines(added))
     what = "1 line" if count == 1 else f"{count} lines"
     return plan_edits([edit], f"Inserted {what} in {found.path}:\n{numbered_excerpt(after, line + 1, count)}")

@@ -101,8 +101,10 @@ def _apply_patch(found: EditTarget, file: FilePatch) -> tuple[Edit, PatchedText]
             raise ToolError(
                 f"The diff deletes {found.path}, but does not remove all its lines. Nothing was changed."
             )
-        return Edit(found.path, found.data, None), patched
-    return Edit(found.path, found.data, encode_edit(found, patched.text)), patched
+        if found.in_buffer:
+            raise ToolError(f"{found.path} has unsaved changes in the user's editor. Nothing was changed.")
+        return found.edit(None), patched
+    return found.edit(encode_edit(found, patched.text)), patched
 
 
 def _hunk_excerpts(edit: Edit, file: FilePatch, patched: PatchedText) -> list[str]:

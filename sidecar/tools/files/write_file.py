@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...providers.base import ToolSpec
-from ..base import Edit, PlannedCall, ToolContext, ToolInput, ToolKind
+from ..base import PlannedCall, ToolContext, ToolInput, ToolKind
 from .editing import change_summary, encode_edit, find_target, plan_edits
 
 
@@ -33,5 +33,5 @@ class WriteFile:
             content = content.removeprefix("\ufeff")
         # A model that writes `\r` means it; one that does not has not seen the line ends of the file.
         own = content if "\r" in content else found.file.with_ends(content)
-        edit = Edit(found.path, found.data, await context.block(encode_edit, found, own))
+        edit = found.edit(await context.block(encode_edit, found, own))
         return plan_edits([edit], f"Wrote {await context.block(change_summary, edit)}")

@@ -16,6 +16,7 @@ from sidecar.chat.journal.identity import ChatAddress
 from sidecar.chat.services.client_app import (
     AppToolCall,
     BufferRequest,
+    BufferWrite,
     Capability,
     InputAnswer,
     InputRequest,
@@ -86,6 +87,9 @@ class ScriptedApp:
         raise Failure("not_found", "This app has no tools")
 
     async def read_buffer(self, request: BufferRequest) -> str | None:
+        raise Failure("not_found", "This app has no editor")
+
+    async def write_buffer(self, request: BufferWrite) -> None:
         raise Failure("not_found", "This app has no editor")
 
 

@@ -42,7 +42,7 @@ class NoApp:
     async def ask_permission(self, request: Any) -> Any:
         raise Failure("not_found", "This dialect asks nothing")
 
-    ask_input = call_tool = read_buffer = ask_permission
+    ask_input = call_tool = read_buffer = write_buffer = ask_permission
 
 
 class SecondFrontend:

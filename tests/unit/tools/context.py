@@ -93,6 +93,8 @@ class OpenHands:
         self.app_calls.append((name, arguments, timeout_s))
         return self.app_outcomes.get(name) or ToolOutcome(f"The app has no tool {name}.", failed=True)
 
+    writes_buffers = False
+
     async def unsaved_text(self, path: str) -> str | None:
         return self.unsaved_texts.get(path)
 
