@@ -91,8 +91,8 @@ class _Reader:
     def _parent(self, record: JsonObject) -> OpenTurn | None:
         """The turn of the record before; the newest where the file does not have that record."""
         for name in ("parentUuid", "logicalParentUuid"):
-            if text_of(record.get(name)) in self._turn_of:
-                return self._turn_of[record[name]]
+            if (uuid := text_of(record.get(name))) in self._turn_of:
+                return self._turn_of[uuid]
         return self._last if record.get("parentUuid") or record.get("logicalParentUuid") else None
 
     def _user(self, number: int, record: JsonObject, parent: OpenTurn | None) -> OpenTurn | None:
@@ -206,10 +206,11 @@ def _edit(extra: JsonObject) -> edits.FileEdit | None:
     path, before = text_of(extra.get("filePath")), extra.get("originalFile")
     if not path or "structuredPatch" not in extra:
         return None
-    if extra.get("type") == "create" and isinstance(extra.get("content"), str):
-        return edits.created(path, extra["content"])
-    if isinstance(before, str) and isinstance(extra.get("content"), str):
-        return edits.replaced(path, before, extra["content"])
+    content = extra.get("content")
+    if extra.get("type") == "create" and isinstance(content, str):
+        return edits.created(path, content)
+    if isinstance(before, str) and isinstance(content, str):
+        return edits.replaced(path, before, content)
     if isinstance(before, str) and (after := _after(before, extra)) is not None:
         return edits.replaced(path, before, after)
     return edits.FileEdit(path, diff=_diff(list_of(extra["structuredPatch"])))

@@ -82,8 +82,8 @@ class _Reader:
 
     def _meta(self, payload: JsonObject) -> None:
         chat = self._made.chat
-        if os.path.isabs(text_of(payload.get("cwd"))):
-            chat.project = chat.project or payload["cwd"]
+        if os.path.isabs(folder := text_of(payload.get("cwd"))):
+            chat.project = chat.project or folder
         chat.created_at = chat.created_at or milliseconds(payload.get("timestamp"))
 
     def _item(self, number: int, payload: JsonObject, at: int) -> None:
@@ -181,8 +181,9 @@ class _Reader:
             self._turn = self._made.prompt(f"compacted:{number}", at, [text_block(text)], None, "summary")
 
     def _count(self, turn: OpenTurn, usage: JsonObject) -> None:
-        numbers = [usage.get(name) for name in ("input_tokens", "output_tokens", "cached_input_tokens")]
-        if all(isinstance(number, int) for number in numbers) and any(numbers):
+        given = [usage.get(name) for name in ("input_tokens", "output_tokens", "cached_input_tokens")]
+        numbers = [number for number in given if isinstance(number, int)]
+        if len(numbers) == len(given) and any(numbers):
             turn.usage = (turn.usage or Usage()).plus(
                 Usage(input_tokens=numbers[0], output_tokens=numbers[1], cached_tokens=numbers[2])
             )

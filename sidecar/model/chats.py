@@ -22,6 +22,7 @@ TAKEN_FROM_ELSEWHERE = ("gates", "budgets", "compaction")
 """Keys of a chat's configuration that only decide how much of its own past is sent. From an imported file or
 database no others are used, except a model of a provider that is configured here."""
 
+ChatState = Literal["idle", "running", "requires_action", "retrying"]
 KeyKind = Literal["chat", "project", "default"]
 
 
@@ -133,7 +134,7 @@ class Chat(msgspec.Struct, frozen=True):
     last_activity: int
     turns: int
     preview: str | None
-    state: str
+    state: ChatState
     head: str | None
     queue_paused: bool
     usage: Usage
@@ -190,6 +191,13 @@ class ProcessIdentity(msgspec.Struct, frozen=True):
     pid_namespace: str
     pid: int
     started: int
+
+
+class LeaseOwner(msgspec.Struct, frozen=True):
+    """The process that holds a lease, as an error names it."""
+
+    pid: int
+    client: str
 
 
 class Lease(msgspec.Struct, frozen=True):

@@ -102,6 +102,24 @@ class Item(JournalValue, kw_only=True, frozen=True):
     not_run: dict[str, str] | None = None
     """Why a call did not run: a code, and a text."""
 
+    @property
+    def output_text(self) -> str:
+        """What a tool call returned to the model; "" for an imported value of another form."""
+        text = (self.output or {}).get("text")
+        return text if isinstance(text, str) else ""
+
+    @property
+    def output_source(self) -> str | None:
+        """The id of the output in the index."""
+        source = (self.output or {}).get("source")
+        return source if isinstance(source, str) else None
+
+    @property
+    def output_ref(self) -> str | None:
+        """The blob with the whole output, when it is longer than `output_text`."""
+        ref = (self.output or {}).get("ref")
+        return ref if isinstance(ref, str) else None
+
 
 def stored_item(journalled: JsonObject) -> Item:
     """Read a journalled item."""
@@ -224,7 +242,9 @@ def output_media(item: Item) -> list[Block]:
 def with_output_media(item: Item, media: Sequence[Block]) -> Item:
     """Return the item with other media in its output."""
     output = {name: value for name, value in (item.output or {}).items() if name != "content"}
-    return msgspec.structs.replace(item, output=output | ({"content": list(media)} if media else {}))
+    if media:
+        output["content"] = list(media)
+    return msgspec.structs.replace(item, output=output)
 
 
 Number = TypeVar("Number", int, float)

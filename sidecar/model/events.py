@@ -12,10 +12,9 @@ from typing import Any
 import msgspec
 from sidecar_protocol.limits import MAX_DELTA_BYTES
 
-from . import JsonObject
 from .mcp_secrets import Secrets
 
-EventData = JsonObject
+EventData = dict[str, Any]
 """The data of an event as it is in the journal, which an older version of the program may have written."""
 
 DELTA_TYPES = frozenset({"message.delta", "thought.delta", "tool.output"})

@@ -8,6 +8,8 @@ Failure
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from . import JsonObject
 
 
@@ -23,12 +25,12 @@ class Failure(Exception):
         message: str,
         *,
         reason: str | None = None,
-        params: JsonObject | None = None,
+        params: Mapping[str, object] | None = None,
         retryable: bool = False,
         retry_after_ms: int | None = None,
         action: str | None = None,
         hint: str | None = None,
-        facts: JsonObject | None = None,
+        facts: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(message)
         self.name = name
@@ -43,7 +45,7 @@ class Failure(Exception):
 
     def details(self) -> JsonObject:
         """Return everything but the message, under the names of the contract, without absent values."""
-        fields = {
+        fields: JsonObject = {
             "name": self.name,
             "reason": self.reason,
             "params": self.params,
@@ -52,7 +54,7 @@ class Failure(Exception):
             "action": self.action,
             "hint": self.hint,
         }
-        return {key: value for key, value in fields.items() if value is not None} | self.facts
+        return {**{key: value for key, value in fields.items() if value is not None}, **self.facts}
 
 
 class Refused(Failure):
@@ -108,7 +110,7 @@ class ProviderFailed(Failure):
         retryable: bool = False,
         action: str | None = None,
         hint: str | None = None,
-        params: JsonObject | None = None,
+        params: Mapping[str, object] | None = None,
         retry_after_ms: int | None = None,
         is_final: bool = False,
     ) -> None:

@@ -40,8 +40,8 @@ def mask(server: McpServerEntry) -> McpServerEntry:
     """Return the entry as it may be stored and shown."""
     masked = dict(server)
     for part in _PAIRS:
-        if isinstance(server.get(part), dict):
-            masked[part] = dict.fromkeys(server[part], MASK)
+        if isinstance(pairs := server.get(part), dict):
+            masked[part] = dict.fromkeys(pairs, MASK)
     url = server.get("url")
     if isinstance(url, str) and "?" in url:
         masked["url"] = f"{url.partition('?')[0]}?{MASK}"
@@ -67,12 +67,14 @@ def missing_keys(server: McpServerEntry, kept: Secrets) -> list[SecretKey]:
 def join(server: McpServerEntry, kept: Secrets) -> McpServerEntry:
     """Return the entry for starting the server. Every masked value must be in `kept`."""
     whole = dict(server)
-    for (_, part, name), value in _values(server):
-        found = kept.values[server["name"], part, name] if value == MASK else value
-        if part == "url":
-            whole["url"] = f"{whole['url'].partition('?')[0]}?{found}"
+    for key, value in _values(server):
+        _, part, name = key
+        found = kept.values[key] if value == MASK else value
+        before = whole[part]
+        if isinstance(before, dict):
+            whole[part] = {**before, name: found}
         else:
-            whole[part] = {**whole[part], name: found}
+            whole[part] = f"{str(before).partition('?')[0]}?{found}"
     return whole
 
 

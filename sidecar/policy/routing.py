@@ -73,8 +73,8 @@ def redirect(
     found: Redirect | None = None
     if tool == "read_file" and routing.big_reads == "on":
         found = _read(input, size_of, routing)
-    elif tool == "run_command" and isinstance(input.get("command"), str):
-        found = _command(input["command"], size_of, routing)
+    elif tool == "run_command" and isinstance(command := input.get("command"), str):
+        found = _command(command, size_of, routing)
     return found if found and found.instead in tools else None
 
 

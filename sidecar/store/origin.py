@@ -186,7 +186,7 @@ def _strip_configs(db: Connection) -> dict[int, set[str]]:
 def _split(config: Any) -> tuple[JsonObject, set[str]]:
     if not isinstance(config, dict):
         return {}, set()
-    kept = {
+    kept: JsonObject = {
         key: value for key, value in config.items() if key in TAKEN_FROM_ELSEWHERE and isinstance(value, dict)
     }
     return kept, set(config) - set(kept)

@@ -33,12 +33,13 @@ def arguments() -> str:
 
 
 def _rows(tool: str, schema: JsonObject, within: str) -> Iterator[tuple[str, ...]]:
-    properties = schema.get("properties", {})
+    properties = _object(schema.get("properties"))
     if not properties and not within:
         yield f"`{tool}`", "none", "", "", ""
-    for name, argument in properties.items():
+    required_names = _list(schema.get("required"))
+    for name, argument in ((name, _object(argument)) for name, argument in properties.items()):
         full = f"{within}{name}"
-        required = "required" if name in schema.get("required", ()) else ""
+        required = "required" if name in required_names else ""
         yield (
             f"`{tool}`",
             f"`{full}`",
@@ -46,7 +47,7 @@ def _rows(tool: str, schema: JsonObject, within: str) -> Iterator[tuple[str, ...
             required,
             _meaning(f"{tool}.{full}", argument),
         )
-        inner = argument.get("items", argument)
+        inner = _object(argument.get("items", argument))
         if inner.get("properties"):
             yield from _rows(tool, inner, f"{full}[]." if "items" in argument else f"{full}.")
 
@@ -55,11 +56,19 @@ def _type(tool: str, name: str, argument: JsonObject) -> str:
     if (tool, name) == ("run_code", "language"):
         return "an installed language"  # the list is that of the machine
     if "enum" in argument:
-        return ", ".join(f"`{value}`" for value in argument["enum"])
+        return ", ".join(f"`{value}`" for value in _list(argument["enum"]))
     if argument.get("type") == "array":
-        return f"array of {_type(tool, name, argument.get('items', {}))}"
+        return f"array of {_type(tool, name, _object(argument.get('items')))}"
     bounds = [f"{word} {argument[key]}" for key, word in _BOUNDS.items() if key in argument]
     return ", ".join([str(argument.get("type", "any")), *bounds])
+
+
+def _object(value: object) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
 _MEANINGS = {

@@ -201,7 +201,7 @@ def _jsonl(chat: Chat, turns: list[Turn], patches: list[LedgerEntry], blobs: lis
 def _blob_ids(turns: list[Turn], patches: list[Patch]) -> list[str]:
     items = [item for turn in turns for item in turn.items]
     found = [block.blob_id for item in items for block in (*(item.content or ()), *output_media(item))]
-    found += [(item.output or {}).get("ref") for item in items]
+    found += [item.output_ref for item in items]
     found += [
         change.get(side) for item in items for change in item.changes or [] for side in ("oldRef", "newRef")
     ]
@@ -225,7 +225,7 @@ def _markdown_item(item: Item) -> Iterator[str]:
     yield ""
     if item.status not in ("completed", "running"):
         yield f"*({item.status})*"
-    yield item.text or (item.output or {}).get("text") or ""
+    yield item.text or item.output_text
     for change in item.changes or []:
         yield f"\n````diff\n{change.get('unifiedDiff') or change['path']}\n````"
     for block in (*(item.content or ()), *output_media(item)):

@@ -167,7 +167,7 @@ class Slices:
     def _of(self, turn: Turn) -> Iterator[NewEvent]:
         filtered = filter_turn(turn, self._imported.blob_ids)
         yield from self._made.of(filtered)
-        self.outputs += [item for item in filtered.items if (item.output or {}).get("source")]
+        self.outputs += [item for item in filtered.items if item.output_source]
         del self.outputs[:-MAX_INDEXED]
 
 

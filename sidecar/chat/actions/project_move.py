@@ -106,7 +106,7 @@ def _chat_move(chats: Chats, chat: Chat, old: list[str], new: str) -> ChatMove:
         stored["extraFolders"] = [_moved_path(path, old, new) for path in folders]
     in_force = config.effective_config(chats.defaults(new), stored, new)
     events = [NewEvent("config.updated", {"config": in_force, "stored": stored, "projectPath": new})]
-    files = [{**file, "path": _moved_path(file["path"], old, new)} for file in chat.open_files]
+    files = [{**file, "path": _moved_path(str(file["path"]), old, new)} for file in chat.open_files]
     changed = sum(one != other for one, other in zip(files, chat.open_files, strict=True))
     if changed:
         events.append(NewEvent("files.updated", {"files": files}))

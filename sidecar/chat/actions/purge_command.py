@@ -87,7 +87,7 @@ def _counts(removed: PurgeCounts) -> str:
 def _message(scope: PurgeScope, removed: PurgeCounts, done: PurgeResult | None) -> str:
     lines = [f"Purged {_SCOPE_NAMES[scope]}: {_counts(removed)}. This chat is gone with this answer."]
     lines += [
-        f"Left, as process {one.held.facts['owner']['pid']} writes to it: {one.chat.key.value}"
+        f"Left, as process {one.owner.pid} writes to it: {one.chat.key.value}"
         for one in (done.left if done else [])
     ]
     return "\n\n".join(lines)

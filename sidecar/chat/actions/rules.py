@@ -60,7 +60,7 @@ async def list_rules(chats: Chats, address: ChatAddress) -> list[RuleFigures]:
         return []
     workspace = Workspace(project, (), chats.store.own_files) if project else None
     figures = await chats.store.instruction_rules.figures(project)
-    paths = [*figures, *(file["path"] for file in (chat.open_files if chat else []))]
+    paths = [*figures, *(str(file["path"]) for file in (chat.open_files if chat else []))]
 
     count = chats.services.index().count
 

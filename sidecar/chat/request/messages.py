@@ -130,8 +130,7 @@ def _item_messages(item: Item, secret: str, masked: bool) -> list[Message]:
 
 
 def _tool_result(item: Item, secret: str, masked: bool) -> ToolResult:
-    failed, source = item.status != "completed", (item.output or {}).get("source")
-    output = (item.output or {}).get("text")
+    failed, source, output = item.status != "completed", item.output_source, item.output_text
     if not output:
         return ToolResult(item.id, f"The tool call was {item.status}.", failed, source)
     media = output_media(item)

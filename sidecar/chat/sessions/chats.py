@@ -10,7 +10,7 @@ import anyio
 import msgspec
 
 from ...model import JsonObject
-from ...model.chats import Chat, ChatKey, ChatQuery, EffectiveConfig, Lease, MessageHit, OwnConfig
+from ...model.chats import Chat, ChatKey, ChatQuery, EffectiveConfig, Lease, LeaseOwner, MessageHit, OwnConfig
 from ...model.failures import Failure, Refused, StorageFailed, invalid_param
 from ...model.figures import PurgeCounts, Statistics
 from ...model.limits import MAX_QUERY_BYTES, check_text
@@ -51,6 +51,11 @@ class LockedChat(msgspec.Struct, frozen=True):
 
     chat: Chat
     held: LeaseHeld
+
+    @property
+    def owner(self) -> LeaseOwner:
+        """The process that writes to it."""
+        return msgspec.convert(self.held.facts["owner"], LeaseOwner)
 
 
 class Chats:

@@ -125,7 +125,7 @@ def effective_config(
     defaults: EffectiveConfig, stored: OwnConfig, project_path: str | None
 ) -> EffectiveConfig:
     """The effective configuration of a chat: its own keys over the settings, merged within `MERGED_KEYS`."""
-    base: JsonObject = msgspec.to_builtins(defaults)
+    base: dict[str, Any] = msgspec.to_builtins(defaults)
     stored = _valid_keys(stored)
     own = {**base, **stored, "projectPath": project_path}
     for key in MERGED_KEYS:

@@ -161,9 +161,8 @@ def _prompt_content(turn: Turn) -> list[Block]:
 
 
 def _denial_reason(asked: list[HookRecord]) -> str:
-    return next(
-        ((record.answer or {}).get("reason", "") for record in asked if record.decision == "deny"), ""
-    )
+    reasons = ((record.answer or {}).get("reason") for record in asked if record.decision == "deny")
+    return str(next(reasons, None) or "")
 
 
 def _prompt_blocked(decision: HookDecision) -> Refused:

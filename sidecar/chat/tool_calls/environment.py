@@ -269,7 +269,7 @@ class ToolEnvironment:
         if not own:
             return {}
         kept = await self.services.store.mcp_secrets(self._owner.chat.id)
-        missing = {raw["name"]: mcp_secrets.missing_keys(raw, kept) for raw in own}
+        missing = {str(raw["name"]): mcp_secrets.missing_keys(raw, kept) for raw in own}
         return {
             name: [f"{part}.{key}" if key else part for _, part, key in keys]
             for name, keys in missing.items()

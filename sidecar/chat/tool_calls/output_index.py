@@ -183,7 +183,7 @@ async def index_outputs(environment: ToolEnvironment, items: Sequence[Item]) -> 
     """Add outputs of calls from a fork or an import to this chat's index."""
     if not environment.settings.values.index.enabled:
         return
-    for item in [item for item in items if (item.output or {}).get("source")]:
+    for item in [item for item in items if item.output_source]:
         await _index_output(environment, item, await _full_output(environment, item))
 
 
@@ -253,10 +253,9 @@ async def _read_from_journal(
 
 
 async def _full_output(environment: ToolEnvironment, item: Item) -> str:
-    output = item.output or {}
-    if "ref" not in output:
-        return str(output.get("text") or "")
-    _, data = await environment.services.store.blobs.read(output["ref"], 0, MAX_OUTPUT_BYTES)
+    if item.output_ref is None:
+        return item.output_text
+    _, data = await environment.services.store.blobs.read(item.output_ref, 0, MAX_OUTPUT_BYTES)
     return data.decode(errors="replace")
 
 

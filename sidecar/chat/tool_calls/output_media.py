@@ -73,5 +73,5 @@ async def store_media(store: Store, given: tuple[GivenBlock, ...]) -> StoredMedi
 def _problem(failure: Refused) -> tuple[Unshown, str]:
     if failure.name == "not_found":
         return "missing", failure.message
-    found = (failure.details().get("params") or {}).get("found")
+    found = (failure.params or {}).get("found")
     return "invalid", str(found or failure.message)

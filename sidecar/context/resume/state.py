@@ -203,8 +203,7 @@ def _visited_places(item: Item) -> Iterable[tuple[str, bool]]:
 
 
 def _output(item: Item) -> str:
-    text = (item.output or {}).get("text")
-    return text[:MAX_OUTPUT] if isinstance(text, str) else ""
+    return item.output_text[:MAX_OUTPUT]
 
 
 def _short(text: str) -> str:

@@ -186,8 +186,7 @@ def _item(item: Item, max_bytes: int) -> JsonObject:
 def _text_of(item: Item) -> str:
     if item.type != "tool":
         return reading.message_text(item)
-    output = (item.output or {}).get("text")
-    return output if isinstance(output, str) else ""
+    return item.output_text
 
 
 def _paths(places: Sequence[JsonObject] | None) -> list[str]:

@@ -152,8 +152,7 @@ def call_name(item: Item) -> str:
 
 
 def _failure_text(item: Item) -> str:
-    output = (item.output or {}).get("text")
-    text = _ANSI.sub("", output[-MAX_OUTPUT:]) if isinstance(output, str) else ""
+    text = _ANSI.sub("", item.output_text[-MAX_OUTPUT:])
     lines = [stripped for line in text.splitlines() if (stripped := line.strip())]
     prose = [line for line in lines if not line.startswith("[")] or lines
     telling = next((line for line in reversed(prose) if _ERROR_WORD.search(line[:MAX_ENTRY_BYTES])), None)

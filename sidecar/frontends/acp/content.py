@@ -74,7 +74,9 @@ def _read_block(block: JsonObject, field: str) -> GivenBlock:
     if kind in ("image", "audio"):
         uri = block.get("uri")
         name = _base_name(uri) if isinstance(uri, str) else None
-        return GivenBlock(type=kind, data=_text(block, "data", field), name=name)
+        return GivenBlock(
+            type="image" if kind == "image" else "audio", data=_text(block, "data", field), name=name
+        )
     if kind == "resource_link":
         size = block.get("size")
         return GivenBlock(

@@ -60,7 +60,7 @@ def turn_error(error: StoredError | None) -> RpcError:
     """The error that ended a turn, as the answer to its prompt."""
     if error is None:
         return RpcError(CODES["internal_error"], "The turn failed")
-    return acp_error(RpcError(CODES.get(error.data.get("name", ""), 0), error.message, error.data))
+    return acp_error(RpcError(CODES.get(str(error.data.get("name", "")), 0), error.message, error.data))
 
 
 def unknown_method(method: str) -> RpcError:

@@ -15,7 +15,7 @@ from .greeting import META
 AcpResult = Mapping[str, object]
 """The result of a request, as it is encoded; nothing reads it."""
 
-Update = dict[str, Any]
+Update = dict[str, object]
 """An update of a session, as it is encoded."""
 
 Empty: AcpResult = {}

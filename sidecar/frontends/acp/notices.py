@@ -46,7 +46,12 @@ def notice_words(code: str, params: JsonObject) -> Words | None:
 
 
 def retry_words(error: JsonObject, attempt: int) -> Words:
-    return "warning", f"The model did not answer, asking again (attempt {attempt + 1})", error.get("message")
+    message = error.get("message")
+    return (
+        "warning",
+        f"The model did not answer, asking again (attempt {attempt + 1})",
+        message if isinstance(message, str) else None,
+    )
 
 
 def quoted(words: Words) -> str:

@@ -83,7 +83,12 @@ def change(offered: Sequence[JsonObject], id: str, value: object) -> OwnConfig:
 
 def _values_of(offered: Sequence[JsonObject], id: str) -> list[str]:
     named = (option for option in offered if id in (option.get("id"), option.get("configId")))
-    return [choice["value"] for option in named for choice in option["options"]]
+    return [choice["value"] for option in named for choice in _choices(option)]
+
+
+def _choices(option: JsonObject) -> list[dict[str, str]]:
+    choices = option["options"]
+    return choices if isinstance(choices, list) else []
 
 
 def checked_mode(mode: str, field: str) -> Mode:

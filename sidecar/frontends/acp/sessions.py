@@ -136,13 +136,10 @@ class Sessions:
 
     async def _new(self, call: Call, params: SetupParams) -> AcpResult:
         chats = await self.chats()
-        chat_id = params.own.get("chatId")
-        namespace = params.own.get("namespace")
+        chat_id = _own_text(params, "chatId")
+        namespace = _own_text(params, "namespace")
         if chat_id is None and not chats.has_default(ChatAddress()):
             chat_id = f"acp-{secrets.token_hex(8)}"
-        for name, value in (("chatId", chat_id), ("namespace", namespace)):
-            if value is not None and not isinstance(value, str):
-                raise invalid_param(f"_meta.sidecar.{name}", "a text")
         session = await self._open(ChatAddress(chat_id, params.cwd, namespace), params, create=True)
         if self.attachments.get(session) is None:
             self.attachments.attach(session, session.chat.epoch, session.recorder.feed.last_seq)
@@ -316,6 +313,13 @@ def available_commands(version: int) -> list[Update]:
         }
         for command in COMMANDS.values()
     ]
+
+
+def _own_text(params: SetupParams, name: str) -> str | None:
+    value = params.own.get(name)
+    if value is not None and not isinstance(value, str):
+        raise invalid_param(f"_meta.sidecar.{name}", "a text")
+    return value
 
 
 def _session_info(chat: Chat) -> JsonObject:

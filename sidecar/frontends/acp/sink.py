@@ -16,7 +16,7 @@ from sidecar_protocol.jsonrpc import notification
 from ...chat.sessions.session import Session
 from ...model import JsonObject
 from ...model.content import StoredError, output_media, stored_error, stored_item
-from ...model.events import StoredEvent, coalesce, decode, part_after, part_until
+from ...model.events import EventData, StoredEvent, coalesce, decode, part_after, part_until
 from ...model.failures import Failure
 from ...model.files import Change
 from ...rpc.wire import MessageWriter
@@ -136,7 +136,7 @@ class AcpSink:
         for watch in self.watches:
             watch.fail(error)
 
-    def _note(self, event: StoredEvent, data: JsonObject) -> None:
+    def _note(self, event: StoredEvent, data: EventData) -> None:
         match event.type:
             case "prompt.accepted":
                 for watch in self._watching(data["promptId"]):

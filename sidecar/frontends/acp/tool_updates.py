@@ -53,9 +53,8 @@ def changed(item: Item, project: str | None, version: int, stored: Stored) -> Up
 def ended(item: Item, project: str | None, version: int, stored: Stored) -> Update:
     """The last update of a call: its diffs and its output."""
     content = diffs(item_changes(item), project, version, stored.texts)
-    text = (item.output or {}).get("text")
-    if isinstance(text, str) and text:
-        content.append(_content(text_block(fenced(text))))
+    if item.output_text:
+        content.append(_content(text_block(fenced(item.output_text))))
     content += [_content(written_block(block, stored.media)) for block in output_media(item)]
     update: Update = {**_head(item, version), "content": content, "locations": locations(item, project)}
     if item.exit_code is not None:

@@ -14,7 +14,7 @@ import msgspec
 
 from ...model import JsonObject
 from ...model.content import Block, Item, stored_error, stored_item
-from ...model.events import StoredEvent
+from ...model.events import EventData, StoredEvent
 from . import notices, tool_updates
 from .content import text_block, written_block
 from .messages import AcpResult, Update
@@ -56,7 +56,7 @@ class Updates:
     def begin_replay(self) -> None:
         self._replays = True
 
-    def skip(self, event: StoredEvent, data: JsonObject) -> None:
+    def skip(self, event: StoredEvent, data: EventData) -> None:
         """Take an event that the client has seen, and say nothing."""
         self._replays = False
         self.of(event, data)
@@ -84,7 +84,7 @@ class Updates:
         update |= {"description": description} if description else {}
         return [update] if self._audience.shows_notices else []
 
-    def of(self, event: StoredEvent, data: JsonObject, stored: Stored = NO_STORED) -> list[Update]:
+    def of(self, event: StoredEvent, data: EventData, stored: Stored = NO_STORED) -> list[Update]:
         """The updates that an event becomes."""
         family, _, moment = event.type.partition(".")
         match family:
@@ -109,7 +109,7 @@ class Updates:
                 return self._turn_ended(event, data)
         return [] if self._replays else self._chat_event(event, data)
 
-    def _chat_event(self, event: StoredEvent, data: JsonObject) -> list[Update]:
+    def _chat_event(self, event: StoredEvent, data: EventData) -> list[Update]:
         """Updates about the session itself, which no replay has."""
         match event.type:
             case "chat.renamed":
@@ -125,7 +125,7 @@ class Updates:
                 return self._state(data["state"])
         return []
 
-    def _text(self, kind: str, moment: str, data: JsonObject) -> list[Update]:
+    def _text(self, kind: str, moment: str, data: EventData) -> list[Update]:
         if moment == "started":
             id = data["item"]["id"]
             self._held[id] = (kind, [])
@@ -150,13 +150,13 @@ class Updates:
         role = {"message": "agent_message_chunk", "thought": "agent_thought_chunk"}[kind]
         return {"sessionUpdate": role, "messageId": id, "content": text_block(text)}
 
-    def _prompt(self, data: JsonObject, stored: Stored) -> list[Update]:
+    def _prompt(self, data: EventData, stored: Stored) -> list[Update]:
         """The user's message. The client shows what it has sent itself."""
         if not data.get("item") or self._is_shown(data):
             return []
         return self._user_message(stored_item(data["item"]), stored)
 
-    def _is_shown(self, data: JsonObject) -> bool:
+    def _is_shown(self, data: EventData) -> bool:
         """Whether the client shows a prompt already, because it has sent it."""
         return data["promptId"] in self._audience.sent and not self._replays
 
@@ -169,7 +169,7 @@ class Updates:
     def _blocks(self, content: Sequence[Block], stored: Stored) -> list[JsonObject]:
         return [written_block(block, stored.media) for block in content]
 
-    def _tool(self, moment: str, data: JsonObject, stored: Stored) -> list[Update]:
+    def _tool(self, moment: str, data: EventData, stored: Stored) -> list[Update]:
         if moment == "output":
             return self._output(data["itemId"], data["text"])
         item = stored_item(data["item"])
@@ -195,7 +195,7 @@ class Updates:
     def _plan(self, item: Item) -> list[Update]:
         return [{"sessionUpdate": "plan", "entries": plan_entries(item)}]
 
-    def _command(self, data: JsonObject) -> list[Update]:
+    def _command(self, data: EventData) -> list[Update]:
         """The answer of a command, after its name where the client has not sent it: no more of it is stored."""
         asked = text_block(f"/{data['command']}")
         return [
@@ -203,7 +203,7 @@ class Updates:
             self._chunk("message", data["promptId"], data["markdown"]),
         ]
 
-    def _compaction(self, moment: str, data: JsonObject) -> list[Update]:
+    def _compaction(self, moment: str, data: EventData) -> list[Update]:
         id = data.get("compactionId")
         if id is None or moment == "undone" or not self._audience.shows_compactions:
             return []
@@ -215,7 +215,7 @@ class Updates:
             return [{**update, "status": "failed", "error": item.error.message}]
         return [{**update, "status": "completed", "summary": [text_block(item.text or "")]}]
 
-    def _usage_now(self, data: JsonObject) -> list[Update]:
+    def _usage_now(self, data: EventData) -> list[Update]:
         window = data.get("window") or {}
         size = self._window or window.get("budget")
         if window.get("used") is None or not size:
@@ -225,7 +225,7 @@ class Updates:
         self._usage = update | ({"cost": {"amount": cost, "currency": "USD"}} if cost is not None else {})
         return [] if self._replays else [self._usage]
 
-    def _turn_ended(self, event: StoredEvent, data: JsonObject) -> list[Update]:
+    def _turn_ended(self, event: StoredEvent, data: EventData) -> list[Update]:
         """A turn that failed, in a replay: live, the answer to its prompt has the error."""
         if not self._replays or data["reason"] != "error":
             return []
@@ -233,7 +233,7 @@ class Updates:
         text = notices.quoted(("error", error.message or "The turn failed", None))
         return [self._chunk("message", f"{event.turn_id}-error", text)]
 
-    def _configured(self, config: JsonObject) -> list[Update]:
+    def _configured(self, config: EventData) -> list[Update]:
         mode, before = config.get("mode"), self._mode
         self._mode = mode
         updates: list[Update] = [

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...model import JsonObject
 from ...model.content import Item, stored_error, stored_item
-from ...model.events import StoredEvent
+from ...model.events import EventData, StoredEvent
 from . import errors, tool_updates
 from .content import text_block
 from .messages import Update
@@ -34,7 +33,7 @@ class UpdatesV2(Updates):
         super().__init__(*given)
         self._ended: Update = {}
 
-    def of(self, event: StoredEvent, data: JsonObject, stored: Stored = NO_STORED) -> list[Update]:
+    def of(self, event: StoredEvent, data: EventData, stored: Stored = NO_STORED) -> list[Update]:
         if event.type == "turn.ended":
             self._ended = _stop(data)
         return super().of(event, data, stored)
@@ -43,7 +42,7 @@ class UpdatesV2(Updates):
         """The state of the session as it is now."""
         return {"sessionUpdate": "state_update", **self._state_members(state)}
 
-    def _prompt(self, data: JsonObject, stored: Stored) -> list[Update]:
+    def _prompt(self, data: EventData, stored: Stored) -> list[Update]:
         """Every client gets every message: the answer to the prompt only names it."""
         return self._user_message(stored_item(data["item"]), stored) if data.get("item") else []
 
@@ -65,7 +64,7 @@ class UpdatesV2(Updates):
     def answered(self, id: str, text: str) -> list[Update]:
         return self._local(id, self._audience.sent.get(id, ""), text)
 
-    def _command(self, data: JsonObject) -> list[Update]:
+    def _command(self, data: EventData) -> list[Update]:
         id = data["promptId"]
         return self._local(id, self._audience.sent.get(id) or f"/{data['command']}", data["markdown"])
 
@@ -87,7 +86,7 @@ class UpdatesV2(Updates):
             {**state, "state": "idle", "stopReason": "end_turn"},
         ]
 
-    def _configured(self, config: JsonObject) -> list[Update]:
+    def _configured(self, config: EventData) -> list[Update]:
         return [{"sessionUpdate": "config_option_update", "configOptions": list(self._options())}]
 
     def _state(self, state: str) -> list[Update]:
@@ -99,7 +98,7 @@ class UpdatesV2(Updates):
         return {"state": "requires_action" if state == "requires_action" else "running"}
 
 
-def _stop(data: JsonObject) -> Update:
+def _stop(data: EventData) -> Update:
     if data["reason"] in STOP_REASONS:
         return {"stopReason": STOP_REASONS[data["reason"]]}
     error = errors.turn_error(stored_error(data["error"]) if data.get("error") else None)

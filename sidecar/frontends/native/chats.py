@@ -29,8 +29,8 @@ from .wire import (
     address_of,
     as_wire,
     chat_ref,
+    chat_summary,
     queue_to_wire,
-    summary_to_wire,
     turn_to_wire,
     with_changes,
 )
@@ -149,14 +149,14 @@ class ChatHandlers:
 
     async def _list(self, call: Call, params: m.ChatListParams) -> m.ChatListResult:
         chats, cursor = await (await self._chats()).page(_page_of(params))
-        items = [m.ChatSummary(**summary_to_wire(chat)) for chat in chats]
+        items = [chat_summary(chat) for chat in chats]
         return m.ChatListResult(items=items, next_cursor=cursor)
 
     async def _search(self, call: Call, params: m.ChatSearchParams) -> m.ChatSearchResult:
         hits, cursor = await (await self._chats()).search(_page_of(params))
         items = [
             m.SearchHit(
-                **summary_to_wire(hit.chat),
+                **msgspec.structs.asdict(chat_summary(hit.chat)),
                 turn_id=hit.turn_id,
                 item_id=hit.item_id,
                 snippet=hit.snippet,
@@ -280,7 +280,7 @@ async def opened_result(session: Session, view: ChatView, **more: Any) -> m.Chat
         as_of=Cursor(epoch=chat.epoch, seq=chat.last_seq),
         turns=[turn_to_wire(turn) for turn in snapshot.page.turns],
         before=snapshot.page.before,
-        state=chat.state,  # type: ignore[arg-type]  # the journal contains only states of the contract
+        state=chat.state,
         queue=queue_to_wire(session),
         pending=[
             m.PendingRequest(

@@ -76,4 +76,4 @@ def _purge_result(scope: Any, done: purge_chats.PurgeResult, *, dry_run: bool = 
 
 
 def _locked_chat(one: LockedChat) -> m.LeftChat:
-    return m.LeftChat(**chat_ref(one.chat.key), reason="locked", owner=m.Owner(**one.held.facts["owner"]))
+    return m.LeftChat(**chat_ref(one.chat.key), reason="locked", owner=as_wire(one.owner, m.Owner))

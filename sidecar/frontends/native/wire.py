@@ -56,7 +56,7 @@ def turn_to_wire(turn: Turn) -> m.Turn:
 
 def error_to_wire(error: StoredError) -> m.ErrorObject:
     """A journalled error with the code that belongs to its name."""
-    code = CODES.get(error.data.get("name", ""), CODES["internal_error"])
+    code = CODES.get(str(error.data.get("name", "")), CODES["internal_error"])
     return m.ErrorObject(code=code, message=error.message, data=error.data)
 
 
@@ -69,22 +69,22 @@ def block_of(block: m.ContentBlock) -> GivenBlock:
     return msgspec.convert(msgspec.to_builtins(block), GivenBlock)
 
 
-def summary_to_wire(chat: Chat) -> JsonObject:
+def chat_summary(chat: Chat) -> m.ChatSummary:
     """A chat as lists show it."""
-    return {
+    return m.ChatSummary(
         **chat_ref(chat.key),
-        "namespace": chat.key.namespace,
-        "title": chat.title,
-        "project_path": chat.project_path,
-        "model": chat.model,
-        "state": chat.state,
-        "created_at": chat.created_at,
-        "last_activity": chat.last_activity,
-        "turns": chat.turns,
-        "preview": chat.preview,
-        "archived": chat.archived,
-        "meta": chat.config.get("meta"),
-    }
+        namespace=chat.key.namespace,
+        title=chat.title,
+        project_path=chat.project_path,
+        model=chat.model,
+        state=chat.state,
+        created_at=chat.created_at,
+        last_activity=chat.last_activity,
+        turns=chat.turns,
+        preview=chat.preview,
+        archived=chat.archived,
+        meta=chat.config.get("meta"),
+    )
 
 
 class EventEncoder:
@@ -134,10 +134,12 @@ _WITH_CHANGES = frozenset({"tool.started", "tool.updated", "tool.ended", "permis
 
 def with_changes(data: JsonObject) -> JsonObject:
     """The data of an event, or a request to the user, with all members of its changes of files."""
-    if "item" in data:
-        return {**data, "item": with_changes(data["item"])}
+    if isinstance(item := data.get("item"), dict):
+        return {**data, "item": with_changes(item)}
     changes = data.get("changes")
-    return {**data, "changes": [{**_CHANGE, **change} for change in changes]} if changes else data
+    if not isinstance(changes, list) or not changes:
+        return data
+    return {**data, "changes": [{**_CHANGE, **change} for change in changes]}
 
 
 def _wire_error(journalled: object) -> Mapping[str, object]:

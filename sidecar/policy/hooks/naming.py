@@ -139,7 +139,7 @@ def _to_claude(tool: str, input: JsonObject, project: str) -> JsonObject:
             made = _with_path(input, lambda path: _absolute(path, project))
             if tool == "grep":
                 made = {_GREP.get(name, name): value for name, value in made.items()}
-                made["output_mode"] = _OUTPUTS.get(made.get("output_mode", "lines"), "content")
+                made["output_mode"] = _OUTPUTS.get(str(made.get("output_mode", "lines")), "content")
             return made
         case "update_plan":
             plan = input.get("plan")
@@ -161,7 +161,11 @@ def _patch_calls(alias: str, patch: object, path: object, project: str) -> list[
     if len(files) > MAX_CLAUDE_CALLS:
         raise TooManyCalls(f"it changes {len(files)} files at once")
     if not files:  # it will be refused, but a hook still sees the text
-        given = {"file_path": _absolute(path, project), "old_string": "", "new_string": str(patch)}
+        given: JsonObject = {
+            "file_path": _absolute(path, project),
+            "old_string": "",
+            "new_string": str(patch),
+        }
         return [ClaudeCall(alias, given, whole=False)]
     return [_patch_call(alias, file, path, project) for file in files]
 
@@ -209,5 +213,5 @@ def _from_claude_grep(changed: JsonObject) -> JsonObject:
     outputs = {theirs: name for name, theirs in _OUTPUTS.items()}
     made = {ours.get(name, name): value for name, value in changed.items()}
     if "output" in made:
-        made["output"] = outputs.get(made["output"], "lines")
+        made["output"] = outputs.get(str(made["output"]), "lines")
     return made

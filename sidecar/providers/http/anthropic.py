@@ -402,7 +402,7 @@ class MessagesReply(ReplyReader):
             case "thinking":
                 self._signed = True
                 signature = block.signature or start.signature or ""
-                whole = {
+                whole: JsonObject = {
                     "type": "thinking",
                     "thinking": (start.thinking or "") + text,
                     "signature": signature,

@@ -282,7 +282,7 @@ class ChatReply(ReplyReader):
 
 def _text(content: str | list[JsonObject] | None) -> str:
     if isinstance(content, list):
-        return "".join(part["text"] for part in content if isinstance(part.get("text"), str))
+        return "".join(text for part in content if isinstance(text := part.get("text"), str))
     return content or ""
 
 

@@ -183,6 +183,14 @@ class Response(msgspec.Struct):
     incomplete_details: Incomplete | None = None
 
 
+class FunctionCallItem(msgspec.Struct):
+    """The members of an item that is a call of a function."""
+
+    call_id: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+
+
 class Event(msgspec.Struct):
     type: str
     delta: str | None = None
@@ -237,7 +245,8 @@ class ResponsesReply(ReplyReader):
         self._items.append(item)
         if item.get("type") != "function_call":
             return []
-        made = call(self._ids.take(item.get("call_id")), item.get("name") or "", item.get("arguments") or "")
+        function = msgspec.convert(item, FunctionCallItem)
+        made = call(self._ids.take(function.call_id), function.name or "", function.arguments or "")
         arguments = msgspec.json.encode(made.input).decode()
         # What is sent back must be valid, also where the model's own call was not: a missing id, arguments
         # that are no JSON.

@@ -7,7 +7,6 @@ not counted, because they were measured elsewhere.
 
 from __future__ import annotations
 
-from ...model import JsonObject
 from ...model.events import EventData, StoredEvent
 from ...system.clock import DAY_MS
 from ..engine.sqlite import Connection
@@ -48,7 +47,7 @@ class FigureTotals:
         for name in _MEASURED:
             self._add(event, tool, name, measured.get(name))
 
-    def count_compaction(self, event: StoredEvent, item: JsonObject, *, undone: bool = False) -> None:
+    def count_compaction(self, event: StoredEvent, item: EventData, *, undone: bool = False) -> None:
         """Count a compaction, or subtract an undone one with all that it had saved."""
         before, after = item.get("tokensBefore"), item.get("tokensAfter")
         if before is not None and after is not None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ...model import JsonObject
 from ...model.content import STATUS_OF_REASON, Usage
 from ...model.events import EventData, StoredEvent, decode, encode
 from ..engine.sqlite import Connection
@@ -266,7 +265,7 @@ class Projection:
             (self._chat, data["name"], data.get("head"), event.seq, event.ts),
         )
 
-    def _use_sent_blocks(self, kept: Iterable[JsonObject]) -> None:
+    def _use_sent_blocks(self, kept: Iterable[EventData]) -> None:
         self._use_blobs([one.get(side) for one in kept for side in ("ref", "source")])
 
     def _use_blobs(self, ids: Iterable[str | None]) -> None:
@@ -276,7 +275,7 @@ class Projection:
             [(self._chat, id) for id in ids if id],
         )
 
-    def _add_message(self, event: StoredEvent, item: JsonObject, role: str) -> None:
+    def _add_message(self, event: StoredEvent, item: EventData, role: str) -> None:
         if text := item.get("text"):
             columns = (self._chat, item["turnId"], item["id"], role, event.ts, text)
             self._messages.append((*columns, checksums.message_checksum(*columns)))
@@ -321,7 +320,7 @@ def touch(db: Connection, chat: int) -> None:
     )
 
 
-def usage_of(data: JsonObject) -> Usage:
+def usage_of(data: EventData) -> Usage:
     return Usage(
         input_tokens=data.get("inputTokens"),
         output_tokens=data.get("outputTokens"),

@@ -175,7 +175,7 @@ def item_of_source(db: Connection, chat: int, source: str) -> Item | None:
     # `instr` finds candidates without decoding each output; the id may also occur in the text of one.
     for (data,) in db.execute(query, (chat, source)):
         item = stored_item(decode(data)["item"])
-        if (item.output or {}).get("source") == source:
+        if item.output_source == source:
             return item
     return None
 

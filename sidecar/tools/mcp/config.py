@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
-from ...model import JsonObject
 from ...model.failures import Refused, invalid_param
 
 MAX_SERVERS = 32
@@ -64,7 +63,7 @@ class ServerConfig(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
 KEYS = tuple(field.encode_name for field in msgspec.structs.fields(ServerConfig))
 
 
-def parse_servers(raw: list[JsonObject], field: str) -> list[ServerConfig]:
+def parse_servers(raw: Sequence[Mapping[str, object]], field: str) -> list[ServerConfig]:
     """Return the servers that `raw` names; raise an error that names the wrong entry in `field`."""
     if not isinstance(raw, list):
         raise invalid_param(field, "a list of servers")

@@ -31,7 +31,7 @@ MAX_SCHEMA = 16 * 1024
 MAX_RESULT = 1024 * 1024
 """Characters of a tool's result. The toolbox shows the model less, and stores this."""
 
-ANY_OBJECT = {"type": "object"}
+ANY_OBJECT: JsonObject = {"type": "object"}
 
 
 class ToolOffer(msgspec.Struct, frozen=True):

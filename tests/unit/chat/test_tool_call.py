@@ -71,7 +71,7 @@ async def test_reading_a_file_of_the_project_asks_nobody(tmp_path: Path) -> None
         item = await run_call(session)
 
     assert (item.status, app.asked) == ("completed", [])
-    assert "what it says" in (item.output or {})["text"]
+    assert "what it says" in item.output_text
 
 
 async def test_what_is_about_to_be_written_is_journalled_before_it_is_written(tmp_path: Path) -> None:
@@ -95,9 +95,8 @@ async def test_an_output_that_is_too_long_is_kept_whole_and_sent_in_part(tmp_pat
     app = ScriptedApp("allow_once")
     async with open_session(calling("run_command", command=command), project=tmp_path, app=app) as session:
         item = await run_call(session)
-        output = item.output or {}
-        _, data = await session.store.blobs.read(output["ref"], 0, 1 << 20)
+        _, data = await session.store.blobs.read(item.output_ref or "", 0, 1 << 20)
 
-    assert output["truncated"] is True
-    assert len(output["text"]) < INLINE_CHARACTERS + 100
+    assert (item.output or {})["truncated"] is True
+    assert len(item.output_text) < INLINE_CHARACTERS + 100
     assert b"x" * 2 * INLINE_CHARACTERS in data

@@ -34,13 +34,12 @@ def shown(chat: ForeignChat) -> list[str]:
 
 def _item(item: Item) -> str:
     if item.type == "tool":
-        output = (item.output or {}).get("text", "")
         changed = "".join(
             f" [{change['kind']} {change['path']} {'known' if change.get('afterHash') else 'unknown'}]"
             for change in item.changes or []
         )
         media = " +image" if (item.output or {}).get("content") else ""
-        return f"{item.name} {item.status}: {_cut(output)}{media}{changed}"
+        return f"{item.name} {item.status}: {_cut(item.output_text)}{media}{changed}"
     images = sum(block.type == "image" for block in item.content or [])
     name = f" ({item.name or item.kind})" if item.name or item.kind else ""
     return f"{item.type}{name}: {_cut(item.text or '')}{' +image' * images}"

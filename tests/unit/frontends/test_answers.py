@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
 from sidecar.chat.services.client_app import PermissionAnswer, PermissionRequest
+from sidecar.model import JsonObject
+from sidecar.model.content import PermissionOutcome
 from sidecar.model.failures import Refused
 from sidecar.providers.base import Completion, ToolCall
 from tests.unit.chat.memory import ScriptedApp, finish
@@ -16,7 +19,7 @@ from tests.unit.engines.sinks import ScriptedReplies
 
 from .native import Handlers, handlers
 
-WRITE = {"path": "note.txt", "content": "new\n"}
+WRITE: JsonObject = {"path": "note.txt", "content": "new\n"}
 
 
 class SilentApp(ScriptedApp):
@@ -72,7 +75,7 @@ async def test_a_second_answer_is_refused_with_the_first(tmp_path: Path) -> None
             await native.ask("permission/answer", permissionId=first.permission_id, decision="deny_once")
 
     assert refused.value.name == "request_closed"
-    assert refused.value.facts["outcome"]["decision"] == "allow_once"
+    assert msgspec.convert(refused.value.facts["outcome"], PermissionOutcome).decision == "allow_once"
 
 
 @pytest.mark.parametrize(

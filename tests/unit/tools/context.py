@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import anyio.to_thread
 import msgspec
 
+from sidecar.model import JsonObject
 from sidecar.policy.read_rules import ReadRules
 from sidecar.policy.rules import Rule
 from sidecar.tools.base import (
@@ -117,3 +118,10 @@ def _write(root: str, edit: Edit) -> None:
     else:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(edit.after)
+
+
+def properties_of(schema: JsonObject) -> dict[str, Any]:
+    """The arguments of a tool, by name."""
+    properties = schema["properties"]
+    assert isinstance(properties, dict)
+    return properties

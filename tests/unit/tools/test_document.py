@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sidecar.tools import document
 from sidecar.tools.builtin import builtin_tools
+from tests.unit.tools.context import properties_of
 
 
 def test_the_page_lists_the_arguments_as_they_are() -> None:
@@ -18,7 +19,7 @@ def test_every_argument_of_every_tool_has_a_row() -> None:
     rows = document.arguments()
 
     for tool in builtin_tools("off"):
-        for name in tool.spec.input_schema["properties"]:
+        for name in properties_of(tool.spec.input_schema):
             assert f"| `{tool.spec.name}` | `{name}` |" in rows
 
 

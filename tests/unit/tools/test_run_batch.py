@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from sidecar.model import JsonObject
 from sidecar.tools.base import Intent, ToolError, ToolInput, ToolOutcome
 from sidecar.tools.shell.run_batch import MAX_COMMANDS, MAX_OUTPUT_BYTES, RunBatch
 from sidecar.tools.shell.runner import Runner
@@ -80,7 +81,7 @@ async def test_what_got_no_leave_is_told_and_not_run(context: OpenHands) -> None
 
 
 async def test_leave_is_asked_for_each_command(context: OpenHands) -> None:
-    input = {"commands": listed(("a", "make"), ("b", "make test"))}
+    input: JsonObject = {"commands": listed(("a", "make"), ("b", "make test"))}
     ready = await RunBatch(Runner("off", os.environ)).prepare(ToolInput(input), context)
     parts = (("a", "make"), ("b", "make test"))
     assert ready.intent == Intent("run", "# a\nmake\n# b\nmake test", folder=".", parts=parts, sandbox=OFF)

@@ -23,7 +23,7 @@ from sidecar.tools.shell.transcript import MAX_KEPT_BYTES
 from tests.support.processes import rss_bytes
 from tests.unit.system.shapes import clear, mentions, new_token
 from tests.unit.tools.coding import HELLO, OFF, Mode, hands_in, needs, needs_bubblewrap, ran, tool
-from tests.unit.tools.context import OpenHands
+from tests.unit.tools.context import OpenHands, properties_of
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_only_what_is_installed_is_told() -> None:
         if name in ("python", "shell")
     }
     some = RunCode(Runner("off", os.environ), here)
-    assert some.spec.input_schema["properties"]["language"]["enum"] == ["python", "shell"]
+    assert properties_of(some.spec.input_schema)["language"]["enum"] == ["python", "shell"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sidecar.model import JsonObject
 from sidecar.providers.base import ToolSpec
 from sidecar.tools.builtin import builtin_tools
 from sidecar.tools.people.app_tool import AppTool
@@ -9,7 +10,7 @@ from sidecar.tools.toolbox import Toolbox
 
 
 def _box() -> Toolbox:
-    schema = {"type": "object", "properties": {}}
+    schema: JsonObject = {"type": "object", "properties": {}}
     server = [AppTool(ToolSpec(f"mcp__far__{name}", "", schema), "read", None) for name in ("a", "b")]
     app = AppTool(ToolSpec("look", "", schema), "other", None)
     return Toolbox([*server, app, *builtin_tools("off")])

@@ -16,6 +16,7 @@ from sidecar.tools.base import Intent, ToolInput, ToolOutcome
 from sidecar.tools.mcp import parse_servers, servers
 from tests.support.patience import PATIENCE_S
 from tests.support.processes import poll_until
+from tests.unit.tools.context import properties_of
 from tests.unit.tools.mcp.mounting import Mount, by_sdk, mounting, plain, processes, token_of
 
 
@@ -26,7 +27,7 @@ async def test_a_server_of_the_sdk_is_mounted_called_and_its_errors_are_told(mou
     assert (add.kind, add.runs_alone, add.title(ToolInput({}))) == ("read", False, "sdk: Add up")
     assert (divide.kind, divide.runs_alone) == ("other", True)
     assert add.spec.description == "Add two numbers."
-    assert set(add.spec.input_schema["properties"]) == {"a", "b"}
+    assert set(properties_of(add.spec.input_schema)) == {"a", "b"}
     assert (await add.prepare(ToolInput({}), mount.context)).intent == Intent(
         "mcp", "sdk/add", reads_only=True
     )
