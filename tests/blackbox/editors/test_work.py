@@ -30,11 +30,16 @@ def play(start: Start, tmp_path: Path) -> Play:
     """Start an editor whose model takes these steps for each prompt."""
 
     def begin(*steps: Json, **more: Any) -> Editor:
-        path = tmp_path / "script.json"
-        path.write_text(json.dumps({"replies": [{"regex": "", "steps": list(steps)}]}))
-        return start(model=f"scripted:{path}", **more)
+        return start(model=script_of(tmp_path, *steps), **more)
 
     return begin
+
+
+def script_of(folder: Path, *steps: Json) -> str:
+    """The model that takes these steps for each prompt."""
+    path = folder / "script.json"
+    path.write_text(json.dumps({"replies": [{"regex": "", "steps": list(steps)}]}))
+    return f"scripted:{path}"
 
 
 def allow(params: Json, kind: str = "allow_once") -> Json:

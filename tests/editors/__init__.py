@@ -1,0 +1,1 @@
+"""The clients of editors from npm drive `sidecar acp`: `make test-editors`."""
