@@ -113,6 +113,19 @@ def test_the_page_is_read_to_the_end() -> None:
 
 
 @pytest.mark.parametrize(
+    ("title", "most"),
+    [("Walk: what is sent to the model", 9), ("Walk: the model calls `edit_file`", 7)],
+)
+def test_a_walk_opens_few_files_and_each_of_them_exists(title: str, most: int) -> None:
+    _, _, walk = ARCHITECTURE.partition(f"\n## {title}\n")
+    steps = re.findall(r"^(\d+)\. `([\w/]+\.py)`: ", walk.partition("\n## ")[0], re.MULTILINE)
+
+    assert [int(number) for number, _ in steps] == list(range(1, len(steps) + 1))
+    assert 5 < len(steps) <= most
+    assert [file for _, file in steps if not (ROOT / "sidecar" / file).exists()] == []
+
+
+@pytest.mark.parametrize(
     "name",
     [
         "rpc/stdin.py",
