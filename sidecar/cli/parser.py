@@ -81,6 +81,18 @@ examples:
   sidecar import-from chatgpt ~/Downloads/export.zip
 """
 
+_EXPORT_TO = """\
+Write a chat as a session of another program, where that program finds it: Claude Code and Codex
+go on with it. For any other program it is Markdown, in the current folder.
+"""
+
+_EXPORT_TO_EXAMPLES = """\
+examples:
+  sidecar export-to claude-code thesis
+  sidecar export-to codex thesis
+  sidecar export-to gemini-cli thesis thesis.md
+"""
+
 _STATS_EXAMPLES = """\
 examples:
   sidecar stats
@@ -174,6 +186,7 @@ def build_parser() -> ArgumentParser:
         _export,
         _import,
         _import_from,
+        _export_to,
         _stats,
         _purge,
         _config,
@@ -323,6 +336,25 @@ def _import_from(commands: Any) -> None:
     )
     parser.add_argument("--project", metavar="DIR", help="only chats of this folder")
     parser.add_argument("--dry-run", action="store_true", help="show what would be imported, import nothing")
+    _add_common(parser)
+
+
+def _export_to(commands: Any) -> None:
+    help = "write a chat as a session of another program"
+    parser = _add(
+        commands,
+        "export-to",
+        "history:export_to",
+        help,
+        description=_EXPORT_TO,
+        epilog=_EXPORT_TO_EXAMPLES,
+    )
+    parser.add_argument("platform", choices=PLATFORMS, metavar="PLATFORM", help=", ".join(PLATFORMS))
+    parser.add_argument("chat", metavar="CHAT", help="the chat's id or session id")
+    parser.add_argument(
+        "path", nargs="?", metavar="PATH", help="the file to write (default: where the program finds it)"
+    )
+    _add_overwrite(parser)
     _add_common(parser)
 
 

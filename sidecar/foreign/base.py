@@ -81,6 +81,7 @@ Found = FoundChat | Problem
 class Reader(Protocol):
     """A module that reads the chats of one program."""
 
+    NAME: str
     TITLE: str
 
     def find(self, path: str | None) -> Iterator[Found]:

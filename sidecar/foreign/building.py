@@ -193,6 +193,15 @@ class ChatBuilder:
             return Block(type="text", text=f"({(name or url)[:MAX_LABEL]}: not imported)")
         return self.attach_base64(data, head[len("data:") : -len(";base64")], name)
 
+    def branch(self, turn: OpenTurn, items: int, key: str) -> OpenTurn:
+        """A turn beside `turn` that begins with its first items, for another answer to the same prompt."""
+        made = self.turn(key, turn.started_at, turn.parent)
+        for index, item in enumerate(turn.items[:items]):
+            made.items.append(
+                msgspec.structs.replace(item, id=self.item_id(f"{key}/{index}"), turn_id=made.id)
+            )
+        return made
+
     def finish(self, head: OpenTurn | None = None) -> ForeignChat:
         """The chat. `head` is the newest turn of the branch that is shown; the last one without it."""
         chat = self.chat
@@ -208,6 +217,7 @@ class ChatBuilder:
             ids[turn.id] = made[-1].id if made else above
         last = head or (self._turns[-1] if self._turns else None)
         chat.head = ids.get(last.id) if last else None
+        chat.turns = _ordered(chat.turns, chat.head)
         if chat.turns:
             chat.created_at = chat.created_at or chat.turns[0].started_at
             newest = max(turn.ended_at or turn.started_at for turn in chat.turns)
@@ -234,7 +244,9 @@ class ChatBuilder:
         return made
 
     def _value(self, turn: OpenTurn, id: str, items: list[Item], parent: str | None) -> Turn:
-        unfinished = any(item.status == "interrupted" for item in items)
+        # Without an answer the program was ended before it came.
+        unanswered = all(item.type == "user" for item in items)
+        unfinished = unanswered or any(item.status == "interrupted" for item in items)
         reason = "cancelled" if turn.cancelled else "interrupted" if unfinished else "end_turn"
         return Turn(
             id=id,
@@ -329,6 +341,33 @@ def decode_base64(data: str) -> bytes | None:
 
 def text_block(text: str) -> Block:
     return Block(type="text", text=text)
+
+
+def _ordered(turns: list[Turn], head: str | None) -> list[Turn]:
+    """Parents first, and the branch of the head last among its siblings, so that it is the one that is shown."""
+    parents = {turn.id: turn.parent_turn_id for turn in turns}
+    shown: set[str] = set()
+    at = head
+    while at is not None and at not in shown:
+        shown.add(at)
+        at = parents.get(at)
+    if len(shown) == len(turns):
+        return turns
+    following: dict[str | None, list[Turn]] = {}
+    for turn in turns:
+        following.setdefault(turn.parent_turn_id, []).append(turn)
+    ordered: list[Turn] = []
+    waiting = _newest_first(following.get(None, []), shown)
+    while waiting:
+        turn = waiting.pop()
+        ordered.append(turn)
+        waiting += _newest_first(following.get(turn.id, []), shown)
+    return ordered
+
+
+def _newest_first(turns: list[Turn], shown: set[str]) -> list[Turn]:
+    """The turns in the order in which a stack gives them back: the shown one last."""
+    return sorted(turns, key=lambda turn: turn.id in shown)[::-1]
 
 
 def _of_turn(item: Item, id: str) -> Item:

@@ -118,6 +118,12 @@ def make_patch(
     )
 
 
+def has_known_bytes(patch: Patch) -> bool:
+    """Return whether the bytes before and after a patch are known; of another program's they may not be."""
+    before = patch.kind == "create" or patch.before_hash is not None
+    return before and (patch.kind == "delete" or patch.after_hash is not None)
+
+
 def with_statuses(patches: Sequence[Patch], hash_on_disk: HashOnDisk) -> list[Patch]:
     """Return the patches with their current statuses. Of the applied patches of one path, all but the newest
     are superseded, and the newest has drifted when the file is no longer as it left it."""
@@ -333,6 +339,9 @@ def _plan_restore(
 ) -> Restore | Conflict:
     """Return one step for a run of patches of one file. If the target is already there, as after a step that
     was interrupted before its status was stored, nothing can be lost."""
+    if unknown := next((patch for patch in run if not has_known_bytes(patch)), None):
+        words = f"The bytes of {_patch_name(unknown)} are not known: it is history of another program"
+        return Conflict(run[0].file_path, "drifted", words)
     if disk not in (expected, target):
         return Conflict(run[0].file_path, "drifted", _drift_message(expected, disk))
     return Restore(run[0].file_path, disk, target, ref, mode, tuple(patch.id for patch in run))

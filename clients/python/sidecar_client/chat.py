@@ -148,7 +148,7 @@ class Chat:
 
     async def export(
         self,
-        format: Literal["jsonl", "markdown"] = "jsonl",
+        format: Literal["jsonl", "markdown", "claude-code", "codex"] = "jsonl",
         path: str | None = None,
         *,
         overwrite: bool = False,

@@ -382,8 +382,9 @@ class ChatHistoryResult(ChatRef, kw_only=True, frozen=True):
 
 
 class ChatExportParams(Key, kw_only=True, frozen=True):
-    format: Literal["jsonl", "markdown"] = "jsonl"
-    """`jsonl` imports as it was; `markdown` is for reading."""
+    format: Literal["jsonl", "markdown", "claude-code", "codex"] = "jsonl"
+    """`jsonl` imports as it was; `markdown` is for reading; the others are session files that these programs resume,
+    by the id in the name of `path`."""
     path: str | None = None
     """The file to write, an absolute path; without it the text is in the result. A link is never followed, and
     Sidecar's own data folder is always refused."""

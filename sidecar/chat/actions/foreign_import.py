@@ -18,7 +18,7 @@ import msgspec
 from ...foreign.base import ForeignChat, Found, FoundChat, Problem
 from ...foreign.records import Unreadable
 from ...foreign.redaction import redact, without_bytes
-from ...foreign.registry import READERS
+from ...foreign.registry import EXPORTS, READERS
 from ...model.chats import ChatKey
 from ...model.events import NewEvent, encode
 from ...model.failures import Failure, StorageFailed, invalid_param
@@ -146,6 +146,8 @@ class _Import:
         """Find the chats, and which of them are here."""
         if self._reader is None:
             raise invalid_param("platform", f"one of {', '.join(READERS)}")
+        if self._request.path is None and self._request.platform in EXPORTS:
+            raise invalid_param("path", "the export that you have downloaded: a zip, its folder or its JSON")
         if self._request.path is not None and not os.path.isabs(self._request.path):
             raise invalid_param("path", "an absolute path")
         self._known = await self._store.imports.known(self._namespace, f"{self._request.platform}:")

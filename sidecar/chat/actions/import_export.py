@@ -11,6 +11,8 @@ from typing import Literal
 import anyio.to_thread
 import msgspec
 
+from ...foreign import writing
+from ...foreign.base import Attachment
 from ...model.chats import Chat
 from ...model.content import Item, Turn, output_media
 from ...model.events import encode
@@ -38,6 +40,9 @@ MAX_IMPORT_BYTES = 1024 * 1024 * 1024
 """A gigabyte of chat is a mistake, or an attack."""
 
 
+ExportFormat = Literal["jsonl", "markdown", "claude-code", "codex"]
+
+
 class ExportResult(msgspec.Struct, frozen=True):
     turns: int
     size: int
@@ -48,7 +53,7 @@ class ExportResult(msgspec.Struct, frozen=True):
 async def export(
     store: Store,
     session: Session,
-    format: Literal["jsonl", "markdown"],
+    format: ExportFormat,
     path: str | None,
     overwrite: bool,
 ) -> ExportResult:
@@ -56,19 +61,38 @@ async def export(
     if path is not None:
         check_absolute(path)
     chat, turns = await store.turns.all(session.chat.id)
-    patches = await store.patches.all(session.chat.id)
-    blobs = await _blob_lines(store, turns, patches) if format == "jsonl" else []
+    if format in writing.FORMATS:
+        data = await _session_file(store, chat, turns, format, path)
+    else:
+        patches = await store.patches.all(session.chat.id)
+        blobs = await _blob_lines(store, turns, patches) if format == "jsonl" else []
 
-    def encode_all() -> bytes:
-        lines = _markdown(chat, turns) if format == "markdown" else _jsonl(chat, turns, patches, blobs)
-        return "\n".join([*lines, ""]).encode()
+        def encode_all() -> bytes:
+            lines = _markdown(chat, turns) if format == "markdown" else _jsonl(chat, turns, patches, blobs)
+            return "\n".join([*lines, ""]).encode()
 
-    data = await anyio.to_thread.run_sync(encode_all)
+        data = await anyio.to_thread.run_sync(encode_all)
     if path is not None:
         await write_client_file(path, data, overwrite=overwrite)
         return ExportResult(len(turns), len(data), path, None)
     check_inline(len(data))
     return ExportResult(len(turns), len(data), None, data.decode())
+
+
+async def _session_file(store: Store, chat: Chat, turns: list[Turn], format: str, path: str | None) -> bytes:
+    """The chat as a session of another program, which finds it by the id in the file's name."""
+    blobs: dict[str, Attachment] = {}
+    for id in writing.blob_ids(turns):
+        info, data = await store.blobs.read(id, 0, 2**31 - 1)
+        blobs[id] = Attachment(data, info.mime_type, info.name)
+
+    def encode_all() -> bytes:
+        id = writing.session_id(path)
+        return b"".join(
+            line + b"\n" for line in writing.session_lines(format, id, turns, chat.project_path, blobs)
+        )
+
+    return await anyio.to_thread.run_sync(encode_all)
 
 
 def check_inline(size: int) -> None:

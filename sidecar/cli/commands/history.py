@@ -1,21 +1,32 @@
-"""`sidecar import-from`: bring the chats of other programs along."""
+"""`sidecar import-from` and `sidecar export-to`: bring the chats of other programs along, and take one back."""
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import sys
 import time
+import uuid
 from argparse import Namespace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-from sidecar_client import Sidecar
-from sidecar_protocol.messages import HistoryChat, HistoryImportResult, HistoryProblem, Status
+from sidecar_client import Chat, Sidecar
+from sidecar_protocol.messages import (
+    ChatExportResult,
+    HistoryChat,
+    HistoryImportResult,
+    HistoryProblem,
+    Status,
+)
 
 from sidecar.text.plural import counted
 
-from ..client import run
+from ..client import find_chat, run
 from ..errors import CommandFailed
+from ..output import OVERWRITE_HINT, with_remedy
 from ..terminal.columns import print_columns
 from ..terminal.markdown_blocks import printable
 from ..terminal.progress_line import ProgressLine
@@ -23,6 +34,7 @@ from ..terminal.progress_line import ProgressLine
 SHOWN_PROBLEMS = 20
 """Named on the terminal; the others are counted."""
 
+_SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _AGO = re.compile(r"(\d{1,5})([dwmy])")
 _DAYS = {"d": 1, "w": 7, "m": 31, "y": 366}
 
@@ -56,6 +68,48 @@ def import_from(options: Namespace) -> int:
         bar.clear()
     _show(options, done)
     return 0
+
+
+def export_to(options: Namespace) -> int:
+    """Write a chat where the program finds it, or as Markdown for one that resumes no session from elsewhere."""
+    session = str(uuid.uuid4())
+    resumes = options.platform in ("claude-code", "codex")
+
+    async def export(app: Sidecar) -> tuple[ChatExportResult, Chat]:
+        chat = await find_chat(app, options.chat)
+        target = _target(options, chat, session)
+        Path(target).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        format: Any = options.platform if resumes else "markdown"
+        return await chat.export(format, target, overwrite=options.overwrite), chat
+
+    done, chat = with_remedy(lambda: run(options, export), already_exists=OVERWRITE_HINT)
+    print(f"{counted(done.turns, 'turns')} in {done.path}", file=sys.stderr)
+    found = _SESSION.search(done.path or "")
+    if resumes and found:
+        folder = shlex.quote(chat.project_path or "/")
+        command = "claude --resume" if options.platform == "claude-code" else "codex resume"
+        print(f"  cd {folder} && {command} {found[0]}", file=sys.stderr)
+    elif not resumes:
+        print(
+            f"  {options.platform} resumes no session of another program: this is Markdown", file=sys.stderr
+        )
+    return 0
+
+
+def _target(options: Namespace, chat: Chat, session: str) -> str:
+    if options.path is not None:
+        return str(Path(options.path).expanduser().absolute())
+    if options.platform == "claude-code":
+        home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+        folder = re.sub(r"[^A-Za-z0-9]", "-", chat.project_path or "/")
+        return str(home / "projects" / folder / f"{session}.jsonl")
+    if options.platform == "codex":
+        home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+        now = datetime.now()
+        name = f"rollout-{now:%Y-%m-%dT%H-%M-%S}-{session}.jsonl"
+        return str(home / "sessions" / f"{now:%Y/%m/%d}" / name)
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", options.chat)[:100]
+    return str(Path(f"{name}.md").absolute())
 
 
 def _show(options: Namespace, done: HistoryImportResult) -> None:

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE_S
 from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
 from tests.support.wire import Json
-from tests.unit.foreign.shown import SAMPLES
+from tests.unit.foreign.shown import SAMPLES, lay_out
 
-CLAUDE = "claude-code:7f532d68-39b3-4ff1-9d3b-e9c698947ae7"
-CODEX = "codex:01a1f25b-d88e-7f81-8cac-6d6cc49b383d"
+CLAUDE = "claude-code:bde120ce-2ff5-4643-a694-b82ed5002b9f"
+CODEX = "codex:01a1f284-9a55-7f03-8527-a42f2b1f79cd"
 
 
 def bring(sidecar: Sidecar, platform: str, path: Path | None = None, **more: object) -> Json:
@@ -56,7 +57,7 @@ def test_a_chat_comes_with_its_project_times_title_tools_and_images(sidecar: Sid
     assert opened["projectPath"] == "/home/ada/my project"
     assert opened["title"].startswith("Please work on it.")
     first = opened["turns"][0]
-    assert first["startedAt"] == 1795067455381
+    assert first["startedAt"] == 1795070122439
     kinds = [item.get("name") or item["type"] for item in first["items"]]
     assert kinds == ["user", "thought", "Write", "Edit", "Bash", "Read", "Bash", "message"]
     (image,) = first["items"][5]["output"]["content"]
@@ -167,12 +168,160 @@ def state_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
     }
 
 
-def test_the_command_finds_the_sessions_where_the_program_keeps_them(spawn: Spawner) -> None:
-    environment = spawn.environment() | {"CODEX_HOME": str(SAMPLES / "codex")}
+PLACES = {
+    "claude-code": ".claude/projects",
+    "codex": ".codex/sessions",
+    "gemini-cli": ".gemini/tmp",
+    "opencode": ".local/share/opencode",
+    "copilot": ".copilot/session-state",
+    "qwen-code": ".qwen/projects",
+}
+
+
+def test_the_sessions_are_found_where_each_program_keeps_them(spawn: Spawner) -> None:
+    for platform, place in PLACES.items():
+        lay_out(platform, spawn.folder / "laid").rename(prepared(spawn.folder / "home" / place))
+    sidecar = spawn()
+
+    done = {platform: sidecar.call("history/import", platform=platform) for platform in PLACES}
+
+    assert [each["problems"] for each in done.values()] == [[]] * len(PLACES)
+    assert [each["new"] for each in done.values()] == [3, 1, 3, 1, 1, 1]
+    found = {
+        hit["chatId"].partition(":")[0] for hit in sidecar.call("chat/search", query="Long one")["items"]
+    }
+    assert found == set(PLACES)
+
+
+def prepared(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@pytest.mark.parametrize("form", ["folder", "zip", "document"])
+@pytest.mark.parametrize(("platform", "chats"), [("chatgpt", 2), ("claude-ai", 1)])
+def test_an_export_comes_as_folder_zip_or_document(
+    sidecar: Sidecar, tmp_path: Path, platform: str, chats: int, form: str
+) -> None:
+    path = SAMPLES / platform
+    if form == "zip":
+        path = Path(shutil.make_archive(str(tmp_path / platform), "zip", path))
+    elif form == "document":
+        path = path / "conversations.json"
+
+    done = bring(sidecar, platform, path)
+
+    assert (done["new"], done["problems"]) == (chats, [])
+    assert bring(sidecar, platform, path)["unchanged"] == chats
+
+
+def test_an_image_in_a_zip_is_part_of_its_message(sidecar: Sidecar, tmp_path: Path) -> None:
+    bring(sidecar, "chatgpt", Path(shutil.make_archive(str(tmp_path / "export"), "zip", SAMPLES / "chatgpt")))
+
+    opened = sidecar.call("chat/open", chatId="chatgpt:6631f0a2-0000-4000-8000-000000000001")
+    assert opened["title"] == "Looms and mills"
+    assert opened["turns"][0]["items"][0]["content"][0]["type"] == "image"
+
+
+def test_an_export_needs_its_path(sidecar: Sidecar) -> None:
+    refused = sidecar.refused("history/import", platform="chatgpt")
+
+    assert refused.detail("field") == "path"
+
+
+def test_branches_are_branches(sidecar: Sidecar) -> None:
+    bring(sidecar, "chatgpt")
+    chat = "chatgpt:6631f0a2-0000-4000-8000-000000000001"
+
+    shown = texts(sidecar, chat)
+    (turn, _) = sidecar.call("chat/history", chatId=chat)["turns"]
+    (other,) = set(turn["siblings"]) - {turn["id"]}
+    (branch,) = (each for each in turn["branches"] if each["turnId"] == other)
+    sidecar.call("chat/rewind", chatId=chat, to={"turnId": branch["tip"]})
+
+    assert shown[-1] == "You are welcome."
+    assert texts(sidecar, chat)[-1] == "It is 42."
+
+
+def test_changed_files_are_in_the_ledger_and_only_known_bytes_are_reverted(
+    sidecar: Sidecar, tmp_path: Path
+) -> None:
+    project = tmp_path / "engine"
+    project.mkdir()
+    (project / "known.txt").write_text("after\n")
+    (project / "unknown.txt").write_text("after\n")
+    shown = {"filePath": str(project / "known.txt"), "originalFile": "before\n", "content": "after\n"}
+    lines = {"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 1, "lines": ["-before", "+after"]}
+    partly = {"filePath": str(project / "unknown.txt"), "originalFile": None}
+    bring(sidecar, "claude-code", session(
+        tmp_path,
+        record("a", None, "user", "Change both") | {"cwd": str(project)},
+        *edited("known", shown | {"structuredPatch": [lines]}),
+        *edited("unknown", partly | {"structuredPatch": [lines]}),
+    ))  # fmt: skip
+    chat = {"chatId": "claude-code:one"}
+
+    patches = {each["filePath"]: each for each in sidecar.call("patches/list", **chat)["items"]}
+    sidecar.call("patches/revert", **chat, path="known.txt")
+    refused = sidecar.refused("patches/revert", **chat, path="unknown.txt")
+
+    assert set(patches) == {"known.txt", "unknown.txt"}
+    assert (project / "known.txt").read_text() == "before\n"
+    assert (project / "unknown.txt").read_text() == "after\n"
+    assert "not known" in str(refused)
+
+
+def edited(name: str, shown: Json) -> list[Json]:
+    """A call that edits a file, and its result."""
+    call = {"type": "tool_use", "id": name, "name": "Edit", "input": {}}
+    made = record(f"{name}-call", "a", "assistant", "")
+    made["message"]["content"] = [call]
+    ended = record(f"{name}-result", f"{name}-call", "user", "")
+    ended["message"]["content"] = [{"type": "tool_result", "tool_use_id": name, "content": "Done"}]
+    return [made, ended | {"toolUseResult": shown}]
+
+
+def test_a_cancel_keeps_what_was_imported(sidecar: Sidecar, tmp_path: Path) -> None:
+    for number in range(3000):
+        session(tmp_path, record("a", None, "user", f"Chat {number}"), name=f"s{number:04}")
+    asked = sidecar.ask("history/import", platform="claude-code", path=str(tmp_path))
+    sidecar.wait_until(lambda: progress_of(sidecar) != [], PATIENCE_S, "progress")
+    sidecar.notify("$/cancelRequest", id=asked)
+    answer = sidecar.answer(asked)
+
+    kept = sidecar.call("chat/list", limit=500)["items"]
+    again = bring(sidecar, "claude-code", tmp_path)
+
+    assert answer["error"]["code"] == -32800
+    assert again["new"] + again["unchanged"] == 3000
+    assert again["unchanged"] >= len(kept) > 0
+
+
+def progress_of(sidecar: Sidecar) -> list[Json]:
+    reports = [frame["params"] for frame in sidecar.frames if frame.get("method") == "status"]
+    return [each["data"] for each in reports if each["type"] == "progress"]
+
+
+def test_progress_is_reported(sidecar: Sidecar, tmp_path: Path) -> None:
+    for number in range(3000):
+        session(tmp_path, record("a", None, "user", f"Chat {number}"), name=f"s{number:04}")
+
+    bring(sidecar, "claude-code", tmp_path)
+
+    progress = progress_of(sidecar)
+    assert progress
+    assert {each["kind"] for each in progress} == {"history"}
+    assert all(0 < each["done"] <= each["total"] and each["chats"] > 0 for each in progress)
+
+
+def test_the_command_prints_what_it_brought(spawn: Spawner) -> None:
+    lay_out("codex", spawn.folder / "laid").rename(prepared(spawn.folder / "home/.codex/sessions"))
     command = [sys.executable, "-m", "sidecar", "import-from", "codex"]
 
     first, again = (
-        subprocess.run(command, env=environment, cwd=spawn.folder, capture_output=True, text=True, check=True)
+        subprocess.run(
+            command, env=spawn.environment(), cwd=spawn.folder, capture_output=True, text=True, check=True
+        )
         for _ in range(2)
     )
 

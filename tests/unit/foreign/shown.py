@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
 from pathlib import Path
 
 from sidecar.foreign.base import ForeignChat, FoundChat, Problem, Reader
@@ -11,6 +13,17 @@ SAMPLES = Path(__file__).parent / "samples"
 """Recorded from the real programs by `make test-platforms`; those of exports are written by their documentation."""
 
 CUT = 28
+
+
+def lay_out(platform: str, folder: Path) -> Path:
+    """Copy a sample to a folder, with its databases."""
+    target = folder / platform
+    shutil.copytree(SAMPLES / platform, target)
+    for script in target.rglob("*.sql"):
+        db = sqlite3.connect(script.with_suffix(".db"))
+        db.executescript(script.read_text("utf-8"))
+        db.close()
+    return target
 
 
 def read_all(reader: Reader, path: Path) -> dict[str, ForeignChat]:
