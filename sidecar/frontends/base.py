@@ -76,8 +76,11 @@ class System(Providers, Protocol):
     async def report(self, path: str, redact: bool, overwrite: bool) -> tuple[int, list[str]]: ...
 
 
-class Host(System, Protocol):
+class Host(Protocol):
     """The process that a frontend serves."""
+
+    @property
+    def system(self) -> System: ...
 
     async def opened_chats(self) -> Chats:
         """The chats, once the database is open; raises the reason while it cannot be opened."""

@@ -17,9 +17,6 @@ from anyio.abc import TaskGroup
 from sidecar_protocol.framing import Frame
 
 from .. import logs
-from .. import settings as configuration
-from ..chat.journal import identity
-from ..chat.journal.identity import ChatAddress
 from ..chat.services.client_requests import Requests
 from ..chat.services.services import ChatServices
 from ..chat.sessions.change_watcher import ChangeWatcher
@@ -28,14 +25,11 @@ from ..chat.sessions.session import Session
 from ..engines.registry import EngineRegistry
 from ..frontends.registry import FrontendConnection, FrontendRegistry
 from ..model.chats import ProcessIdentity
-from ..model.failures import Failure, ProviderFailed, StorageFailed
-from ..providers.base import ModelEntry
-from ..providers.endpoints import Endpoints
-from ..providers.registry import ProviderRegistry
+from ..model.failures import Failure, StorageFailed
 from ..rpc.stdio import StdoutWriter
 from ..rpc.wire import MessageWriter
-from ..settings import MEMORY, Settings, SettingsError, SettingsFile
-from ..settings.files import default_data_dir, user_file
+from ..settings import SettingsError
+from ..settings.files import user_file
 from ..settings.installation import identify
 from ..store import Store
 from ..store.lifecycle import LOW_DISK_BYTES
@@ -45,22 +39,17 @@ from ..system.lazy import lazy_module
 from . import shutdown
 from .connection import ClientConnection
 from .services import LazyServices
-from .settings_cache import EffectiveSettings
+from .system_service import SystemService
 
 if TYPE_CHECKING:
     from ..chat.actions import housekeeping, project_files
-    from ..frontends.base import ChatIds, InitializeResult, PingResult
-    from ..model.checks import Check
-    from ..providers.local import fetch
-    from ..providers.local.fetch import FetchedModel
+    from ..frontends.base import InitializeResult, PingResult
     from ..store.engine.file_watch import Loss, Rescued
     from ..store.repair.recovery import Recovery
-    from . import doctor
+    from ..tools.mcp.servers import Servers
 else:
     housekeeping = lazy_module("sidecar.chat.actions.housekeeping")
     project_files = lazy_module("sidecar.chat.actions.project_files")
-    fetch = lazy_module("sidecar.providers.local.fetch")
-    doctor = lazy_module("sidecar.server.doctor")
 
 logger = logging.getLogger(__name__)
 
@@ -109,7 +98,9 @@ async def _serve(bootstrap: Bootstrap, options: ServeOptions, frontends: Fronten
 
 
 class Server:
-    """Everything that lives as long as the process does."""
+    """The life cycle of the process: its connection, its database, its shutdown. Implements `Host` of
+    `frontends/base.py`.
+    """
 
     def __init__(
         self, bootstrap: Bootstrap, options: ServeOptions, frontends: FrontendRegistry, tasks: TaskGroup
@@ -117,9 +108,6 @@ class Server:
         self._bootstrap = bootstrap
         self._options = options
         self._tasks = tasks
-        self._settings_cache = EffectiveSettings(options, self._trust_lapsed)
-        self.connections = Endpoints(lambda: self.settings(None), os.environ)
-        self._providers = ProviderRegistry(self.connections, self._models_dir)
         self._client = ""
         self._chats: Chats | None = None
         self._store: Store | None = None
@@ -133,6 +121,10 @@ class Server:
             options.frontend,
             lambda greeting: FrontendConnection(wire, tasks, self, bootstrap, greeting),
         )
+        self.system = SystemService(
+            options, self.opened_chats, self._built_servers, self._connection.send_status
+        )
+        self._settings_cache = self.system.settings_cache
         self._lazy_services = LazyServices(tasks, self._settings_cache, self._connection.send_status)
 
     async def run_until_exit(self) -> NoReturn:
@@ -159,121 +151,12 @@ class Server:
             shutdown.start_exit_timer(70)  # EX_SOFTWARE
             raise
 
-    def settings(self, project: str | None) -> Settings:
-        """The effective settings of a project."""
-        return self._settings_cache.for_project(project)
-
-    def read_scope(self, scope: Any, project: str | None) -> SettingsFile:
-        return configuration.read_scope(scope, project)
-
-    def write_settings(
-        self, scope: Any, project: str | None, changes: Mapping[str, Any], expected_version: str | None
-    ) -> None:
-        configuration.write_settings(scope, project, changes, expected_version)
-        # Before the providers are notified: they read the settings again at once.
-        self._settings_cache.forget()
-        for provider in dict.fromkeys(
-            name.split(".")[1] for name in changes if name.startswith("providers.")
-        ):
-            self.models_changed(provider)
-
-    def record_trust(self, project: str, files: trusted_files.TrustRecord | None) -> None:
-        self._settings_cache.trust(project, files)
-
-    def is_trusted(self, project: str) -> bool:
-        return self._settings_cache.is_trusted(project)
-
-    def trust_changes(self, project: str) -> list[trusted_files.TrustedChange]:
-        """What has changed in a project's files since it was trusted."""
-        return self._settings_cache.changes(project)
-
-    def _trust_lapsed(self, project: str) -> None:
-        try:
-            found = self._settings_cache.changes(project)
-        except trusted_files.TooMuch as much:
-            found = [(str(much), "changed", "")]
-        changes = [{"path": path, "change": kind, "diff": diff} for path, kind, diff in found]
-        self._connection.send_status("trust", {"path": project, "trusted": False, "changes": changes})
-
-    async def _trusted_files(self, store: Store) -> dict[str, trusted_files.TrustRecord]:
-        """The files of trusted projects as they were when they were trusted. An entry of an older version of this
-        program has none: it is bound to the current files.
-        """
-        found: dict[str, trusted_files.TrustRecord] = {}
-        for path, files in (await store.retention.trusted_projects()).items():
-            if files is None:
-                try:
-                    files = await anyio.to_thread.run_sync(trusted_files.make_record, path)
-                except trusted_files.TooMuch:
-                    continue
-                if store.is_writable:
-                    await store.retention.bind(path, files)
-            found[path] = files
-        return found
-
-    def describe(self, address: ChatAddress) -> ChatIds:
-        """The ids of the chat that an address names, as far as they are known without IO."""
-        try:
-            key = identity.resolve(address, self._options.chat_id or os.environ.get("SIDECAR_CHAT_ID"))
-        except Failure:
-            return {}
-        if isinstance(key, str):
-            return {"sessionId": key, "chatId": self._chats.chat_id(key) if self._chats else None}
-        return {"sessionId": key.session_id, "chatId": key.chat_id}
-
-    async def models(self, provider: str | None) -> list[ModelEntry]:
-        return await self._providers.models(provider, self._settings_cache.require(None).model)
-
-    async def default_model(self) -> str | None:
-        """The model that is used when none is chosen; None when there is none."""
-        try:
-            return self._settings_cache.require(None).model or await self._providers.default()
-        except ProviderFailed:
-            return None
-
-    async def test_provider(self, name: str) -> list[str]:
-        """Ask a provider for its models; raises ProviderFailed when it does not answer."""
-        return [entry.id for entry in await self._providers.test(name)]
-
-    def models_changed(self, provider: str) -> None:
-        self._providers.forget()
-        self._connection.send_status("models", {"provider": provider})
-
-    async def fetch_model(self, name: str, report: Callable[[int, int], None]) -> FetchedModel:
-        """Download a local model; raises a Failure that says why it cannot be downloaded."""
-        fetched = await fetch.fetch_model(self._models_dir(), name, report)
-        if fetched.fetched:
-            self.models_changed("local")
-        return fetched
-
-    def _models_dir(self) -> str:
-        """The folder of downloaded models; a process without storage uses the user's."""
-        data_dir = self.settings(None).store.data_dir
-        return os.path.join(default_data_dir() if data_dir == MEMORY else data_dir, "models")
-
-    async def checks(self) -> list[Check]:
-        try:
-            settings: Settings | str = self.settings(None)
-        except SettingsError as error:
-            settings = str(error)
-        try:
-            store: Store | Failure = (await self.opened_chats()).store
-        except Failure as failure:
-            store = failure
-        return await doctor.examine(store, settings, self._lazy_services.built_servers, self._providers)
-
-    async def report(self, path: str, redact: bool, overwrite: bool) -> tuple[int, list[str]]:
-        try:
-            values = {key: value for key, (value, _) in self.settings(None).values_and_layers().items()}
-        except SettingsError:
-            values = {}  # the checks report what is wrong
-        return await doctor.write_report(
-            path, await self.checks(), self._store, values, redact=redact, overwrite=overwrite
-        )
+    def _built_servers(self) -> Servers | None:
+        return self._lazy_services.built_servers
 
     def _start_logging(self) -> None:
         try:
-            log = self.settings(None).log
+            log = self.system.settings(None).log
             logs.start(log.level, log.file)
         except (SettingsError, OSError) as error:
             logs.start("warn", None)
@@ -343,7 +226,7 @@ class Server:
                     raise Failure("shutting_down", "The sidecar is shutting down", retryable=True)
                 # A cancelled request must not leave a half opened database to the next one.
                 with anyio.CancelScope(shield=True):
-                    chats = self._chats = await self._open()
+                    chats = self._chats = self.system.chats = await self._open()
             assert chats is not None
             return chats
 
@@ -368,7 +251,7 @@ class Server:
             raise
 
     async def _open_store(self) -> Chats:
-        settings = self.settings(None)
+        settings = self.system.settings(None)
         process = processes.current_process()
         me = ProcessIdentity(
             self._bootstrap.instance_id, process.boot, process.namespace, process.pid, process.started
@@ -376,11 +259,11 @@ class Server:
         store = Store(settings.store.data_dir, settings.store.busy_timeout, me, _is_alive, identify)
         await store.open(self._tasks, lambda state: self._connection.send_status("storage", {"state": state}))
         self._store = self._lazy_services.store = store
-        self._settings_cache.trust_only(await self._trusted_files(store))
+        self._settings_cache.trust_only(await _trusted_files(store))
         services = ChatServices(
             store=store,
             tasks=self._tasks,
-            providers=self._providers,
+            providers=self.system.providers,
             engines=EngineRegistry(),
             defaults=self._settings_cache.defaults,
             client=lambda: self._client,
@@ -422,7 +305,7 @@ class Server:
         await anyio.sleep(HOUSEKEEPING_S)
         while True:
             try:
-                session = self.settings(None).session
+                session = self.system.settings(None).session
                 removed = await housekeeping.sweep(chats, session.retention_days, session.sent_days)
                 if counts := housekeeping.removed_counts(removed):
                     data = {"state": "ready", "purged": removed.chats, "removed": counts}
@@ -528,6 +411,23 @@ def _call_in_loop(
         loop.call_soon_threadsafe(action, *args, context=context)
     except RuntimeError:  # the loop has ended: the process is exiting already
         return
+
+
+async def _trusted_files(store: Store) -> dict[str, trusted_files.TrustRecord]:
+    """The files of trusted projects as they were when they were trusted. An entry of an older version of this
+    program has none: it is bound to the current files.
+    """
+    found: dict[str, trusted_files.TrustRecord] = {}
+    for path, files in (await store.retention.trusted_projects()).items():
+        if files is None:
+            try:
+                files = await anyio.to_thread.run_sync(trusted_files.make_record, path)
+            except trusted_files.TooMuch:
+                continue
+            if store.is_writable:
+                await store.retention.bind(path, files)
+        found[path] = files
+    return found
 
 
 async def _write_project_files(session: Session) -> None:

@@ -237,7 +237,7 @@ class Sessions:
     async def _list_models(self) -> None:
         """Ask the providers for their models, and send the choices of each session when they are known."""
         try:
-            self._models = await self._host.models(None)
+            self._models = await self._host.system.models(None)
         except Failure as failure:
             logger.info("the models are not known", extra={"error": failure.message})
             return

@@ -131,7 +131,7 @@ async def show_statistics(context: ViewContext, arguments: ToolInput) -> str:
 
 
 async def examine(context: ViewContext, arguments: ToolInput) -> str:
-    checks = await context.host.checks()
+    checks = await context.host.system.checks()
     return "\n".join(
         f"- {check.status} **{check.name}**: {check.message}" + (f" ({check.action})" if check.action else "")
         for check in checks

@@ -127,11 +127,11 @@ class NativeFrontend:
                     _TOOL_METHODS, lambda: _tool_handlers(ready, attachments, app, connection.wire)
                 ),
                 **lazy_handlers(_DATA_METHODS, lambda: _data_handlers(ready, connection.wire)),
-                **ProviderHandlers(host, connection.wire).handlers(),
-                **SystemHandlers(ready, host).handlers(),
+                **ProviderHandlers(host.system, connection.wire).handlers(),
+                **SystemHandlers(ready, host.system).handlers(),
             },
             self._check_initialized,
-            lambda params: host.describe(address_of(params)) if isinstance(params, Key) else {},
+            lambda params: host.system.describe(address_of(params)) if isinstance(params, Key) else {},
             self._await_repair,
         )
 

@@ -34,8 +34,8 @@ KEY = "sk-unit-0123456789abcdef"
 class Handlers:
     def __init__(self, server: Server) -> None:
         self._handlers = {
-            **SystemHandlers(server.opened_chats, server).handlers(),
-            **ProviderHandlers(server, cast("MessageWriter", ListWriter())).handlers(),
+            **SystemHandlers(server.opened_chats, server.system).handlers(),
+            **ProviderHandlers(server.system, cast("MessageWriter", ListWriter())).handlers(),
         }
 
     async def ask(self, method: str, **params: Any) -> Any:
