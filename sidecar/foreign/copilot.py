@@ -95,8 +95,8 @@ class _Reader:
         turn.model = text_of(data.get("model")) or turn.model
         self._made.say(turn, f"{key}:thought", at, text_of(data.get("reasoningText")), "thought")
         self._made.say(turn, key, at, text_of(data.get("content")))
-        if isinstance(data.get("outputTokens"), int):
-            turn.usage = (turn.usage or Usage()).plus(Usage(output_tokens=data["outputTokens"]))
+        if isinstance(tokens := data.get("outputTokens"), int):
+            turn.usage = (turn.usage or Usage()).plus(Usage(output_tokens=tokens))
         for index, call in enumerate(map(dict_of, list_of(data.get("toolRequests")))):
             id, name = text_of(call.get("toolCallId")) or f"{key}:{index}", text_of(call.get("name"))
             self._inputs[id] = (name, dict_of(call.get("arguments")))
@@ -120,8 +120,9 @@ class _Reader:
         name, given = self._inputs.get(id, ("", {}))
         for edited in map(dict_of, list_of(data.get("fileEdits"))):
             path = text_of(edited.get("path"))
-            if edited.get("kind") == "create" and isinstance(given.get("file_text"), str):
-                self._made.edit(id, edits.created(path, given["file_text"]))
+            text_given = given.get("file_text")
+            if edited.get("kind") == "create" and isinstance(text_given, str):
+                self._made.edit(id, edits.created(path, text_given))
             else:
                 self._made.edit(id, edits.FileEdit(path, diff=_hunks(text_of(result.get("detailedContent")))))
         if (

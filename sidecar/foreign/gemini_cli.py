@@ -117,8 +117,9 @@ class _Reader:
         said = content_blocks(self._made, message.get("content"))
         self._made.say(turn, key, at, "".join(block.text or "" for block in said))
         tokens = dict_of(message.get("tokens"))
-        if isinstance(tokens.get("input"), int) and isinstance(tokens.get("output"), int):
-            used = Usage(input_tokens=tokens["input"], output_tokens=tokens["output"])
+        taken, given = tokens.get("input"), tokens.get("output")
+        if isinstance(taken, int) and isinstance(given, int):
+            used = Usage(input_tokens=taken, output_tokens=given)
             turn.usage = (turn.usage or Usage()).plus(used)
         for index, call in enumerate(map(dict_of, list_of(message.get("toolCalls")))):
             self._call(text_of(call.get("id")) or f"{key}:{index}", call, turn, at)

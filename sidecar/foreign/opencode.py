@@ -244,8 +244,9 @@ def _call(made: ChatBuilder, turn: OpenTurn, id: str, part: JsonObject, at: int)
 def _edit(name: str, given: JsonObject, shown: JsonObject) -> edits.FileEdit | None:
     path, changed = text_of(given.get("filePath")), dict_of(shown.get("filediff"))
     before, after = changed.get("before"), changed.get("after")
-    if name == "write" and shown.get("exists") is False and isinstance(given.get("content"), str):
-        return edits.created(path, given["content"])
+    content = given.get("content")
+    if name == "write" and shown.get("exists") is False and isinstance(content, str):
+        return edits.created(path, content)
     if isinstance(before, str) and isinstance(after, str):
         return edits.replaced(path, before, after)
     if text_of(shown.get("diff")):

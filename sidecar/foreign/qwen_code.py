@@ -77,11 +77,9 @@ class _Reader:
     def _answer(self, key: str, record: JsonObject, parts: list[object], turn: OpenTurn, at: int) -> None:
         turn.model = text_of(record.get("model")) or turn.model
         used = dict_of(record.get("usageMetadata"))
-        numbers = (used.get("promptTokenCount"), used.get("candidatesTokenCount"))
-        if all(isinstance(number, int) for number in numbers):
-            turn.usage = (turn.usage or Usage()).plus(
-                Usage(input_tokens=numbers[0], output_tokens=numbers[1])
-            )
+        taken, given = used.get("promptTokenCount"), used.get("candidatesTokenCount")
+        if isinstance(taken, int) and isinstance(given, int):
+            turn.usage = (turn.usage or Usage()).plus(Usage(input_tokens=taken, output_tokens=given))
         for index, part in enumerate(map(dict_of, parts)):
             call, text = dict_of(part.get("functionCall")), text_of(part.get("text"))
             if call:

@@ -144,7 +144,12 @@ def _codex_records(item: Item, blobs: Blobs) -> Iterator[tuple[str, JsonObject]]
     elif item.type == "tool":
         call = f"call_{_plain(item.id)}"
         arguments = msgspec.json.encode(item.input or {}).decode()
-        made = {"type": "function_call", "name": item.name or "tool", "arguments": arguments, "call_id": call}
+        made: JsonObject = {
+            "type": "function_call",
+            "name": item.name or "tool",
+            "arguments": arguments,
+            "call_id": call,
+        }
         yield "response_item", made
         media = [_codex_block(block, blobs) for block in output_media(item)]
         output: object = _output(item)
