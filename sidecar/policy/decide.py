@@ -45,6 +45,9 @@ class PathNames(Protocol):
     def unchecked(self, path: str, /) -> str | None:
         """Return why further names of the path may not have been found; None when all were."""
 
+    def runs_outside(self, path: str, /) -> bool:
+        """Return whether a change of the file may make something run outside of the sandbox."""
+
     def absolute(self, path: str, /) -> str | None:
         """Return the absolute path, for rules with absolute patterns."""
 
@@ -251,7 +254,8 @@ def _stops(rule: Rule, subject: Subject, parsed: ParsedCommand | None) -> bool:
 def _protection_reason(subject: Subject, parsed: ParsedCommand | None) -> str | None:
     """Return why this asks regardless of rules and mode."""
     if subject.kind == "edit":
-        return next(filter(None, map(edit_reason, subject.stoppable_files)), None)
+        found = next(filter(None, map(edit_reason, subject.stoppable_files)), None)
+        return found or _outside_reason(subject)
     if subject.kind != "run":
         return None
     if is_too_long(subject.text):
@@ -277,6 +281,14 @@ def _protection_reason(subject: Subject, parsed: ParsedCommand | None) -> str | 
         posixpath.join(folder, word) for word in [*written, *named] for folder in (here, subject.folder or "")
     ]
     return find_named([*written, *named, *there], check)
+
+
+def _outside_reason(subject: Subject) -> str | None:
+    """Return why an edit asks that would change what runs outside of the sandbox."""
+    if subject.real is None:
+        return None
+    found = next(filter(subject.real.runs_outside, subject.paths or (subject.text,)), None)
+    return f"{found[:200]} always asks: it may run outside of the sandbox" if found else None
 
 
 def _unchecked_reason(subject: Subject, parsed: ParsedCommand | None) -> str | None:

@@ -33,7 +33,7 @@ from ..settings.files import user_file
 from ..settings.installation import identify
 from ..store import Store
 from ..store.lifecycle import LOW_DISK_BYTES
-from ..system import parent_watch, processes, trusted_files
+from ..system import parent_watch, processes, programs, trusted_files
 from ..system.launch import Handover, ServeOptions
 from ..system.lazy import lazy_module
 from . import shutdown
@@ -260,6 +260,7 @@ class Server:
         await store.open(self._tasks, lambda state: self._connection.send_status("storage", {"state": state}))
         self._store = self._lazy_services.store = store
         self._settings_cache.trust_only(await _trusted_files(store))
+        await anyio.to_thread.run_sync(programs.note_writable, await store.retention.writable_folders())
         services = ChatServices(
             store=store,
             tasks=self._tasks,

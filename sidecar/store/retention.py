@@ -83,6 +83,10 @@ class Retention:
         """Return the folders of all projects that were ever opened."""
         return await self._db.read(projects.all_paths)
 
+    async def writable_folders(self) -> list[str]:
+        """Return the folders that commands of some chat may write to."""
+        return await self._db.read(projects.writable_folders)
+
     async def is_known(self, project: StoredProject) -> bool:
         """Return whether anything was ever stored for this project."""
         return await self._db.read(lambda db: projects.is_known(db, project))

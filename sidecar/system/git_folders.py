@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from .folders import holds
 from .safe_open import FileRefused, read_regular
 
 GIT_NAMES = ("hooks", "config", "config.worktree", "commondir", "modules")
@@ -90,7 +91,7 @@ def links(git: str) -> list[GitLink]:
                 found[path, os.path.realpath(path)] = None
         for name in ("config", "config.worktree"):
             found.update(dict.fromkeys(_named(os.path.join(folder, name), folder, list(tops))))
-    return [link for link in found if not any(_holds(folder, link[1]) for folder in folders)]
+    return [link for link in found if not any(holds(folder, link[1]) for folder in folders)]
 
 
 def _steering(folder: str) -> Iterator[str]:
@@ -169,7 +170,3 @@ def _listed(folder: str) -> list[str]:
     with suppress(OSError):
         return [os.path.join(folder, name) for name in sorted(os.listdir(folder))[:MAX_LISTED]]
     return []
-
-
-def _holds(folder: str, path: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from .folders import holds
 from .git_folders import GIT_NAMES, WORK_TREE_NAMES, enclosing, git_folders, links, work_trees
-from .homes import holds
 
 
 def repositories_of(folders: Sequence[str], found: Iterable[str], bare: Iterable[str]) -> list[str]:

@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Mapping
 
 from .environment import looks_secret
+from .programs import find_program, own_environment
 
 READ_S = 2.0
 """Git lists a file in a few milliseconds; a home on a network file system that hangs must not block a command."""
@@ -37,15 +38,16 @@ def read_gitconfig(home: str, environ: Mapping[str, str]) -> str:
 
 
 def _lines(path: str, environ: Mapping[str, str]) -> list[str]:
-    if not os.path.isfile(path):
+    program = find_program("git", environ.get("PATH", os.defpath)) if os.path.isfile(path) else None
+    if program is None:
         return []
     try:
         listed = subprocess.run(
-            ["git", "config", "--file", path, "--no-includes", "--null", "--list"],
+            [program, "config", "--file", path, "--no-includes", "--null", "--list"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={"PATH": environ.get("PATH", os.defpath)},
+            env=own_environment({"PATH": environ.get("PATH", os.defpath)}),
             cwd="/",
             timeout=READ_S,
         ).stdout.decode(errors="replace")

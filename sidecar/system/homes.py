@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from .environment import looks_secret
+from .folders import holds
 from .safe_open import FileRefused, open_regular
 
 if sys.platform != "win32":
@@ -130,11 +131,6 @@ SYSTEM_CREDENTIALS = _names(
 
 MAX_CHECKED = 64 * 1024
 """Bytes of a settings file that are checked for secrets; a longer one is not visible."""
-
-
-def holds(folder: str, path: str) -> bool:
-    """Return whether `path` is `folder` or beneath it."""
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def is_system(path: str) -> bool:

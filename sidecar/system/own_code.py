@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Iterable
 
-from .homes import holds
+from .folders import holds
 
 _SITE = ("site-packages", "dist-packages")
 

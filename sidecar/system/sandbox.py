@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from . import trusted_files
+from .folders import holds
 from .gitconfig import read_gitconfig
-from .homes import all_homes, credentials, find_stray_credentials, holds, is_system, tools, users_homes
+from .homes import all_homes, credentials, find_stray_credentials, is_system, tools, users_homes
 from .lazy import lazy_module
 from .programs import find_program
 from .sockets import find_sockets, is_socket
@@ -86,6 +87,8 @@ _PRELUDE = """
 [ "$1" = 0 ] || ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null
 [ -z "$2" ] || printf %s "$2" > "$3/.gitconfig"
 shift 3
+while [ "$1" != -- ]; do export "$1"; shift; done
+shift
 exec "$@"
 """
 """Runs inside, before the command, and reports to the supervisor that everything is mounted: until then, the output is
@@ -110,7 +113,7 @@ class SandboxView(msgspec.Struct, frozen=True):
     `others` are the folders of other projects; `readable` what the user's settings show; `read_only` files in the
     project that decide what we run outside; `repositories` folders of the project that hold a `.git`, and `bare` those
     that are a repository themselves; `sockets` what was found in the project. `max_tmp` limits each folder in memory,
-    `max_processes` (0: no limit) the processes.
+    `max_processes` (0: no limit) the processes. `variables` are set for the command only, not for bubblewrap.
     """
 
     others: Sequence[str] = ()
@@ -121,6 +124,7 @@ class SandboxView(msgspec.Struct, frozen=True):
     sockets: Sequence[str] = ()
     max_tmp: int = MAX_TMP
     max_processes: int = 0
+    variables: Mapping[str, str] = {}
 
 
 class Sandbox(msgspec.Struct, frozen=True):
@@ -213,7 +217,8 @@ class Sandbox(msgspec.Struct, frozen=True):
         processes = view.max_processes if self.can_count_processes else 0
         home = environ.get("HOME", "")
         gitconfig = read_gitconfig(home, environ) if os.path.realpath(home) in plan.homes else ""
-        return ["/bin/sh", "-c", _PRELUDE, "sh", str(processes), gitconfig, home]
+        variables = [f"{name}={value}" for name, value in view.variables.items()]
+        return ["/bin/sh", "-c", _PRELUDE, "sh", str(processes), gitconfig, home, *variables, "--"]
 
 
 class _Plan:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import glob
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..model.failures import Refused
+from ..system.folders import holds
 from ..system.lazy import lazy_module
 from .paths import Workspace, denied_refusal
 
@@ -54,6 +55,11 @@ class RealNames:
         self._links: list[tuple[str, str]] | None = None
         self._unscanned: str | None = None
         self._all_walked = True
+        self._outside: tuple[str, ...] = ()
+
+    def note_outside(self, paths: Iterable[str]) -> None:
+        """Note the files and folders that run outside of the sandbox."""
+        self._outside = tuple(map(os.path.realpath, paths))
 
     def __call__(self, path: str) -> tuple[str, ...]:
         """Return the other names of the file or folder, as the workspace displays paths."""
@@ -71,8 +77,8 @@ class RealNames:
         if real is None:
             return ()
         ours = (*self._workspace.own_settings, *own_code.own_code_in(self._workspace.folders))
-        settings = [OWN_SETTINGS + real[len(own) :] for own in ours if _lies_in(real, own)]
-        leading = (each for each in self._scan_links() if _lies_in(real, each[1]))
+        settings = [OWN_SETTINGS + real[len(own) :] for own in ours if holds(own, real)]
+        leading = (each for each in self._scan_links() if holds(each[1], real))
         names = (self._shown_path(link + real[len(target) :]) for link, target in leading)
         return tuple(dict.fromkeys((*settings, *names)))
 
@@ -88,6 +94,14 @@ class RealNames:
         if not self._all_walked and len(names) < os.lstat(real).st_nlink:
             return f"it has other names, and the project has over {MAX_FILES_WALKED:,} entries"
         return None
+
+    def runs_outside(self, path: str) -> bool:
+        """Return whether a change of the file may make something run outside of the sandbox: the script of a
+        hook or a server, or a program that PATH finds."""
+        if not self._outside or "\0" in path:
+            return False
+        names = filter(None, map(self.absolute, (path, *self(path))))
+        return any(holds(each, name) for name in names for each in self._outside)
 
     def absolute(self, path: str) -> str | None:
         """Return the absolute path without links, even of a missing file; None outside of the project."""
@@ -186,12 +200,8 @@ def _repository_links(git: str) -> Iterator[tuple[str, str]]:
     folders = git_folders.git_folders(git)
     yield from ((inside, folder) for folder in folders if folder != inside)
     for path, target in git_folders.links(git):
-        folder = next(folder for folder in folders if _lies_in(path, folder))
+        folder = next(folder for folder in folders if holds(folder, path))
         yield inside + path[len(folder) :], target
-
-
-def _lies_in(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(f"{folder}/")
 
 
 def _real(path: str) -> str:

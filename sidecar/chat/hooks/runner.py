@@ -33,6 +33,7 @@ from ...policy.hooks.payloads import (
 from ...store.tables.hooks import HookRecord
 from ...system import process_tree
 from ...system.filter_process import FilterOutput, ask, shell
+from ...system.programs import outside_path
 from ...system.redact import redact_text
 from ..journal.running_turn import new_id
 from .files import HookFiles, Matchers
@@ -263,6 +264,7 @@ class HookRunner:
     def _environ(self, hook: Hook) -> dict[str, str]:
         return {
             **process_tree.clean_environment(os.environ),
+            "PATH": outside_path(os.environ.get("PATH", os.defpath)),
             "CLAUDE_PROJECT_DIR": self.folder,
             "CLAUDE_PLUGIN_ROOT": hook.root,
             "SIDECAR_PROJECT_DIR": self.folder,

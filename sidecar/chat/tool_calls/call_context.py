@@ -246,7 +246,7 @@ class CallContext:
             file_rules=settings.rules,
             expiry_s=settings.values.permissions.expiry or None,
             hook=self._hook_for(intent),
-            names=self._names(),
+            names=await self._policy_names(intent),
         )
         # Resolved before anybody is asked: while the dialog is open, a link may be exchanged.
         self._approved_paths |= await self.block(self._real_paths, intent)
@@ -263,6 +263,13 @@ class CallContext:
             return Permission(True, "\n".join(dict.fromkeys(filter(None, (one.words for one in allowed)))))
         words = "\n".join(dict.fromkeys(self._refused_parts.values()))
         return Permission(False, words, next((one.denial for one in verdicts if not one.allowed), None))
+
+    async def _policy_names(self, intent: Intent) -> RealNames | None:
+        """The names as the policy checks them: for an edit also by what runs outside of the sandbox."""
+        names = self._names()
+        if names is not None and intent.kind == "edit":
+            names.note_outside(await self.block(self._environment.run_outside))
+        return names
 
     def _names(self) -> RealNames | None:
         """The names of the project's files, resolved at the time of the call; None without a project."""

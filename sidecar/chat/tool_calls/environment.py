@@ -33,7 +33,7 @@ from ..services.services import ChatServices
 
 if TYPE_CHECKING:
     from ...policy import read_rules as file_rules
-    from ...system import process_tree, scratch
+    from ...system import process_tree, programs, scratch
     from ...tools import builtin, mcp
     from ...tools.people import app_tool
     from ...tools.shell import run_in_terminal, runtimes
@@ -49,6 +49,7 @@ else:
     sandbox_bounds = lazy_module("sidecar.chat.tool_calls.sandbox_bounds")
     file_rules = lazy_module("sidecar.policy.read_rules")
     process_tree = lazy_module("sidecar.system.process_tree")
+    programs = lazy_module("sidecar.system.programs")
     scratch = lazy_module("sidecar.system.scratch")
     builtin = lazy_module("sidecar.tools.builtin")
     mcp = lazy_module("sidecar.tools.mcp")
@@ -146,6 +147,7 @@ class ToolEnvironment:
         # Again at each use: a link may have replaced the folder since the chat was bound to it.
         for field, folder in [("projectPath", project), *(("extraFolders", folder) for folder in extra)]:
             refuse_own_folder(field, folder, self.services.own_folders)
+        programs.note_writable([project, *extra])
         own_settings = [self.services.user_folder, *filter(None, [self.services.settings_file])]
         return Workspace(
             project,
@@ -238,8 +240,25 @@ class ToolEnvironment:
 
     async def _bounds(self, project: str) -> Bounds:
         extra = self._owner.config.extra_folders
-        return await sandbox_bounds.bounds_of(
-            self.services, self.settings, project, extra, self.hook_locations()
+        return await sandbox_bounds.bounds_of(self.services, self.settings, extra, self._outside(project))
+
+    def run_outside(self) -> list[str]:
+        """The files and folders of the project that run, or in which programs are searched, outside of the sandbox.
+        Blocking.
+        """
+        project = self._owner.chat.project_path
+        if not project:
+            return []
+        outside = self._outside(project)
+        return [*sandbox_bounds.run_outside(outside), *programs.path_folders(outside.folders)]
+
+    def _outside(self, project: str) -> sandbox_bounds.Outside:
+        values, config = self.settings.values, self._owner.config
+        return sandbox_bounds.Outside(
+            folders=[project, *config.extra_folders],
+            named=[*values.hooks.paths, *values.rules.paths],
+            hooks=self.hook_locations(),
+            servers=[*values.mcp_servers(), *(config.mcp_servers or ())],
         )
 
     async def mcp_servers(self) -> list[mcp.ServerConfig]:

@@ -11,7 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
+import msgspec
 
+from ...model import JsonObject
+from ...system import programs
 from ...system.lazy import lazy_module
 from ...tools.shell.runner import Bounds
 
@@ -26,22 +29,21 @@ else:
 _PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "SIDECAR_PROJECT_DIR")
 """Variables that hooks use for the project's folder."""
 
+_ENTRY_POINTS = ("__main__.py", "index.js", "index.mjs", "package.json")
+"""What an interpreter runs, or reads first, when it gets a folder."""
+
 
 async def bounds_of(
-    services: ChatServices,
-    settings: ProjectSettings,
-    project: str,
-    extra_folders: Sequence[str],
-    places: list[HookLocation],
+    services: ChatServices, settings: ProjectSettings, extra_folders: Sequence[str], outside: Outside
 ) -> Bounds:
-    """The bounds of commands in a project; `places` are the files that may define hooks."""
+    """The bounds of commands in a project."""
     hidden = [services.store.data_dir, services.user_folder, *filter(None, [services.settings_file])]
     return Bounds(
         writable=extra_folders,
         hidden=hidden,
         readable=settings.values.tools.readable,
         others=await services.store.retention.all_paths(),
-        read_only=await anyio.to_thread.run_sync(run_outside, settings, project, places),
+        read_only=await anyio.to_thread.run_sync(run_outside, outside),
         environment=settings.values.tools.environment,
         max_processes=settings.values.tools.max_processes,
         max_memory=settings.values.tools.max_memory_bytes,
@@ -49,25 +51,50 @@ async def bounds_of(
     )
 
 
-def run_outside(settings: ProjectSettings, project: str, places: list[HookLocation]) -> list[str]:
-    """The project's files that are run or read outside the sandbox: hook scripts, server programs, and rules.
-    Blocking.
+class Outside(msgspec.Struct, frozen=True):
+    """What may run or be read outside the sandbox: `named` files, hooks and MCP servers. `folders` are the project and
+    the further folders of the chat.
+    """
+
+    folders: Sequence[str]
+    named: Sequence[str]
+    hooks: Sequence[HookLocation]
+    servers: Sequence[JsonObject]
+
+
+def run_outside(outside: Outside) -> list[str]:
+    """The files and folders of the project that are run or read outside the sandbox: hook scripts, server programs,
+    folders in which programs are searched, and rules. Blocking.
 
     They are read-only for commands: a command that changed the script of a hook would run code outside the sandbox,
     whatever the trusted settings say.
     """
-    named = [*settings.values.hooks.paths, *settings.values.rules.paths, *_words_of_servers(settings)]
-    named += _words_of_hooks(places, project)
-    paths = (os.path.join(project, os.path.expanduser(word)) for word in dict.fromkeys(named))
-    return [path for path in paths if os.path.isfile(path)]
+    programs.note_writable(outside.folders)
+    project = outside.folders[0]
+    words = [*_words_of_servers(outside.servers, project), *_words_of_hooks(outside.hooks, project)]
+    paths = (
+        os.path.join(project, os.path.expanduser(word)) for word in dict.fromkeys([*outside.named, *words])
+    )
+    found = [path for path in paths if os.path.isfile(path)]
+    if not words:
+        return found
+    return [*found, *programs.path_folders(outside.folders), *programs.writable_programs(words)]
 
 
-def _words_of_servers(settings: ProjectSettings) -> Iterator[str]:
-    for server in settings.values.mcp_servers():
-        yield from map(str, (server.get("command") or "", *(server.get("args") or ())))
+def _words_of_servers(servers: Iterable[JsonObject], project: str) -> Iterator[str]:
+    for server in servers:
+        folder = os.path.join(project, str(server.get("cwd") or ""))
+        words = [str(word) for word in (server.get("command") or "", *(server.get("args") or ()))]
+        yield from filter(None, words)
+        # An option may name a script too: `--require=./hook.js`.
+        for piece in {piece for word in words for piece in (word, *word.split("=")[1:]) if piece}:
+            path = os.path.join(folder, os.path.expanduser(piece))
+            yield path
+            if os.path.isdir(path) and os.path.realpath(path) != project:
+                yield from (os.path.join(path, name) for name in _ENTRY_POINTS)
 
 
-def _words_of_hooks(places: list[HookLocation], project: str) -> Iterator[str]:
+def _words_of_hooks(places: Sequence[HookLocation], project: str) -> Iterator[str]:
     if not any(os.path.lexists(place.path) for place in places):
         return
     for place in places:

@@ -202,8 +202,8 @@ def _ask_pip(pin: PinnedModel, part: str, why: str) -> None:
             "--timeout",
             "15",
         ]
-        # -P: a `pip.py` in the working folder must not be run.
-        command = [sys.executable, "-P", "-m", "pip", "download", *options]
+        # -E and -P: a `pip.py` in PYTHONPATH or the working folder must not be run.
+        command = [sys.executable, "-E", "-P", "-m", "pip", "download", *options]
         wanted = f"{pin.project}=={pin.version}"
         try:
             asked = subprocess.run(

@@ -138,7 +138,7 @@ def _pip_config() -> dict[str, str]:
     }
     try:
         asked = subprocess.run(
-            [sys.executable, "-P", "-m", "pip", "config", "list"],
+            [sys.executable, "-E", "-P", "-m", "pip", "config", "list"],
             capture_output=True,
             text=True,
             timeout=PIP_S,

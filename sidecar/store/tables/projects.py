@@ -75,6 +75,16 @@ def all_paths(db: Connection) -> list[str]:
     return [path for (path,) in db.execute("SELECT path FROM projects WHERE moved_to IS NULL")]
 
 
+def writable_folders(db: Connection) -> list[str]:
+    """Return the folders that commands of some chat may write to: projects, and further folders of chats."""
+    query = (
+        "SELECT path FROM projects UNION SELECT project_path FROM chats WHERE project_path IS NOT NULL"
+        " UNION SELECT each.value FROM chats, json_each(chats.config, '$.extraFolders') AS each"
+        " WHERE chats.config LIKE '%\"extraFolders\"%' AND json_valid(chats.config)"
+    )
+    return [path for (path,) in db.execute(query) if isinstance(path, str)]
+
+
 def is_known(db: Connection, project: StoredProject) -> bool:
     marks = ", ".join("?" * len(project.ids))
     query = f"SELECT 1 FROM projects WHERE path = ? OR hash IN ({marks}) LIMIT 1"

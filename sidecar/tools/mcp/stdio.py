@@ -22,6 +22,7 @@ from anyio.abc import Process
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 
+from ...system.programs import outside_path
 from ...system.redact import redact_text
 from ...text.surrogates import well_formed
 from .config import ServerConfig
@@ -277,6 +278,8 @@ async def _start_process(config: ServerConfig, environ: dict[str, str]) -> Proce
 def _environment(config: ServerConfig, environ: Mapping[str, str]) -> dict[str, str]:
     """Return a small part of our environment without our secrets, then what the configuration sets."""
     ours = {name: environ[name] for name in INHERITED_VARIABLES if name in environ}
+    if "PATH" in ours:
+        ours["PATH"] = outside_path(ours["PATH"])
     return {name: value for name, value in ours.items() if redact_text(value) == value} | config.env
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from ...policy.protected import is_watched
 from ...system import environment, process_tree, sandbox
-from ...system.programs import find_program
+from ...system.programs import find_program, own_environment
 from ...system.redact import redact_text
 from ...system.survey import FolderSurvey, compare, survey
 from ...workspace.paths import not_found_refusal
@@ -214,10 +214,16 @@ class Runner:
         bounds = self._bounds
         writable = [*bounds.writable, *([job.scratch] if job.scratch else [])]
         root, view = context.workspace.root, bounds.view(before)
+        inside = {**environment.select_environment(self.environ, bounds.environment), **job.environ}
+        # The supervisor and bubblewrap run outside.
+        outside = own_environment(inside)
+        view = msgspec.structs.replace(
+            view, variables={name: value for name, value in inside.items() if outside.get(name) != value}
+        )
         wrapped = await context.block(
             box.wrap, job.argv, root, writable, bounds.hidden, where, view, self._environ
         )
-        return wrapped, {**environment.select_environment(self.environ, bounds.environment), **job.environ}
+        return wrapped, outside
 
     def _exit_note(self, child: process_tree.SupervisedProcess, limit: float | None) -> str:
         if child.exceeded == "processes":

@@ -2,7 +2,8 @@
 
 Programs are searched once, by names on PATH; only `node --version` is started for that, when no file holds the
 version. A name is no proof: `rustc` may be a shim of rustup without a toolchain. So a program is tried when its
-language is needed (`first_working`), and one that does not run counts as not installed. Runs no code of the model.
+language is needed (`first_working`), and one that does not run counts as not installed. Runs no code of the model, and
+nothing that a command may have written.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...system.lazy import lazy_module
+from ...system.programs import is_writable, own_environment
 
 if TYPE_CHECKING:
     import shutil
@@ -62,6 +64,13 @@ ALIASES = {
     "ex": "elixir",
     "exs": "elixir",
 }
+
+
+_LOADS_CODE = re.compile(
+    r"^(BASH_ENV|ENV|CLASSPATH|JAVA_TOOL_OPTIONS)$|^(NODE|PYTHON|RUBY|PERL|LUA|PHP|R|ELIXIR|ERL)_?.*"
+    r"(PATH|LIB|LIBS|OPT|OPTS|OPTIONS|FLAGS|STARTUP|HOME|ZFLAGS|INI_SCAN_DIR|PROFILE)$"
+)
+"""Variables that make an interpreter load files."""
 
 
 class Runtime(msgspec.Struct, frozen=True):
@@ -247,6 +256,9 @@ _trials: dict[tuple[str, tuple[str, ...]], tuple[float, str | None]] = {}
 
 def _fault(program: str, trial: tuple[str, ...]) -> str | None:
     """Return how the program fails, or None when it runs. A success is cached for good, a failure for RETRY_S."""
+    if is_writable(program):
+        # A command could have put it there, and a trial is not confined. It is run in the sandbox only.
+        return None
     key = (program, trial)
     tried = _trials.get(key)
     if tried is None or (tried[1] is not None and time.monotonic() - tried[0] > RETRY_S):
@@ -262,6 +274,7 @@ def _run_trial(program: str, trial: tuple[str, ...]) -> tuple[bytes, str | None]
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            env=_trial_environment(),
             start_new_session=True,
         )
     except OSError as error:
@@ -285,6 +298,14 @@ def _run_trial(program: str, trial: tuple[str, ...]) -> tuple[bytes, str | None]
     return printed, None if printed.strip() else "printed nothing"
 
 
+def _trial_environment() -> dict[str, str]:
+    """Return an environment in which nothing of a project is loaded or started, such as `NODE_OPTIONS` with a file of
+    it.
+    """
+    kept = own_environment(os.environ)
+    return {name: value for name, value in kept.items() if not _LOADS_CODE.search(name)}
+
+
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
     with suppress(OSError):
         if sys.platform == "win32":
@@ -294,7 +315,9 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _strips_types(node: str) -> bool:
-    version = _version_from_header(node) or _version_from_program(node)
+    version = _version_from_header(node)
+    if version is None and not is_writable(node):
+        version = _version_from_program(node)
     return version is not None and version >= TYPE_STRIPPING_NODE
 
 

@@ -318,6 +318,9 @@ def test_a_policy_that_fails_leaves_everything_out() -> None:
         def absolute(self, path: str) -> str | None:
             return None
 
+        def runs_outside(self, path: str) -> bool:
+            return False
+
         def unchecked(self, path: str) -> str | None:
             return None
 
