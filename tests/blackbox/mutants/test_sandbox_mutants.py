@@ -12,7 +12,45 @@ from tests.blackbox.mutants.test_mutants import ALL
 
 SYSTEM, BOX = "tests/unit/system", "sidecar/system/sandbox.py"
 
+PLANTED = "tests/blackbox/hostile/test_planted_programs.py"
+
 MUTANTS = [
+    Mutant(
+        "starts programs that a command has planted",
+        "sidecar/system/programs.py",
+        "        found = None if is_writable(entry) else shutil.which(name, path=entry)\n"
+        "        if found and os.path.isabs(found) and not is_writable(found):\n",
+        "        found = shutil.which(name, path=entry)\n        if found and os.path.isabs(found):\n",
+        f"{PLANTED} -k no_tool_starts",
+    ),
+    Mutant(
+        "lets commands change the programs of hooks",
+        "sidecar/chat/tool_calls/sandbox_bounds.py",
+        "    return [*found, *programs.path_folders(outside.folders), *programs.writable_programs(words)]\n",
+        "    return found\n",
+        f"{PLANTED} -k hook_runs_no_program",
+    ),
+    Mutant(
+        "loads libraries that a command has planted",
+        "sidecar/tools/shell/runner.py",
+        "        outside = own_environment(inside)\n",
+        "        outside = inside\n",
+        f"{PLANTED} -k library",
+    ),
+    Mutant(
+        "lets edits change what runs outside of the sandbox",
+        "sidecar/policy/decide.py",
+        "        return found or _outside_reason(subject)\n",
+        "        return found\n",
+        f"{PLANTED} -k an_edit",
+    ),
+    Mutant(
+        "knows no servers of a chat",
+        "sidecar/chat/tool_calls/environment.py",
+        "            servers=[*values.mcp_servers(), *(config.mcp_servers or ())],\n",
+        "            servers=values.mcp_servers(),\n",
+        f"{PLANTED} -k what_a_server_starts",
+    ),
     Mutant(
         "asks a stopped sandbox to end and never kills it",
         "sidecar/system/supervisor.py",
