@@ -84,7 +84,8 @@ def run_outside(outside: Outside) -> list[str]:
 def _words_of_servers(servers: Iterable[JsonObject], project: str) -> Iterator[str]:
     for server in servers:
         folder = os.path.join(project, str(server.get("cwd") or ""))
-        words = [str(word) for word in (server.get("command") or "", *(server.get("args") or ()))]
+        args = server.get("args")
+        words = [str(server.get("command") or ""), *map(str, args if isinstance(args, list) else ())]
         yield from filter(None, words)
         # An option may name a script too: `--require=./hook.js`.
         for piece in {piece for word in words for piece in (word, *word.split("=")[1:]) if piece}:
