@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.to_thread
 import msgspec
 from sidecar_protocol.errors import RpcError
 from sidecar_protocol.peer import Call
 
-from ...chat.actions.commands import COMMANDS
 from ...chat.journal.identity import ChatAddress
 from ...chat.sessions.chats import Chats
 from ...chat.sessions.session import Session
@@ -22,6 +22,7 @@ from ...model.failures import Failure, invalid_param
 from ...providers.base import ModelEntry
 from ...rpc.dispatch import Handler
 from ...rpc.wire import MessageWriter
+from ...system.lazy import lazy_module, load
 from ..base import Host
 from . import options
 from .client import AcpClientApp
@@ -41,10 +42,18 @@ from .sink import AcpAttachment, AcpAttachments, AcpSink, read_texts, replay
 from .updates import Audience, Updates, iso_time, session_info
 from .updates_v2 import UpdatesV2
 
+if TYPE_CHECKING:
+    from ...chat.actions import commands
+else:
+    commands = lazy_module("sidecar.chat.actions.commands")
+
 logger = logging.getLogger(__name__)
 
 PAGE = 50
 """Sessions of one page of `session/list`."""
+
+ANNOUNCE_S = 0.3
+"""The first prompt does not wait for what a menu needs: the modules of all commands, and every provider's models."""
 
 SENT_S = 5.0
 """How long a question waits for the client to read what led to it; then it is asked all the same."""
@@ -200,23 +209,16 @@ class Sessions:
         attachment = self._require(session)
 
         def announce() -> None:
-            sink = attachment.sink
-            if self.version == 1:
-                commands = available_commands(1)
-                sink.send_updates(
-                    [{"sessionUpdate": "available_commands_update", "availableCommands": commands}]
-                )
             if session.chat.title:
-                sink.send_updates([session_info(session.chat.title, session.chat.last_activity)])
+                info = session_info(session.chat.title, session.chat.last_activity)
+                attachment.sink.send_updates([info])
             attachment.release()
-            self._ask_models(session)
+            session.run_in_background(self._announce, attachment)
 
         call.after_answer(announce)
         shown: JsonObject = {"configOptions": self._options(session)}
         if self.version == 1:
             shown["modes"] = options.modes(session.config)
-        else:
-            shown["availableCommands"] = available_commands(2)
         key = session.chat.key
         about = {"chatId": key.chat_id, "epoch": session.chat.epoch, "seq": attachment.cursor}
         return {**shown, "_meta": {"sidecar": about}}
@@ -229,10 +231,17 @@ class Sessions:
     def _options(self, session: Session) -> list[JsonObject]:
         return options.options(self.version, session.config, self._models)
 
-    def _ask_models(self, session: Session) -> None:
+    async def _announce(self, attachment: AcpAttachment) -> None:
+        """Send the commands and, once they are known, the models that can be chosen."""
+        await anyio.sleep(ANNOUNCE_S)
+        await anyio.to_thread.run_sync(load, commands)
+        listed = available_commands(self.version)
+        attachment.sink.send_updates(
+            [{"sessionUpdate": "available_commands_update", "availableCommands": listed}]
+        )
         if not self._models_asked:
             self._models_asked = True
-            session.run_in_background(self._list_models)
+            await self._list_models()
 
     async def _list_models(self) -> None:
         """Ask the providers for their models, and send the choices of each session when they are known."""
@@ -311,7 +320,7 @@ def available_commands(version: int) -> list[Update]:
             "description": command.description,
             **({"input": {**field, "hint": command.arguments}} if command.arguments else {}),
         }
-        for command in COMMANDS.values()
+        for command in commands.COMMANDS.values()
     ]
 
 
