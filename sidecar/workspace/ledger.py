@@ -80,8 +80,8 @@ def make_change(
         path=path,
         kind=kind,
         unified_diff=None if found.binary else text,
-        before_hash=_digest_of(before),
-        after_hash=_digest_of(after),
+        before_hash=None if before is None else digest(before),
+        after_hash=None if after is None else digest(after),
         old_ref=old_ref,
         new_ref=new_ref,
         added=found.added,
@@ -496,7 +496,3 @@ def _summary(change: Change) -> str:
 
 def _lines(count: int) -> str:
     return "1 line" if count == 1 else f"{count} lines"
-
-
-def _digest_of(data: bytes | None) -> str | None:
-    return None if data is None else digest(data)

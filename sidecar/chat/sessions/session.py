@@ -347,8 +347,8 @@ class Session(QueuedChat):
         if stored is None:
             await self._yield_to_new_owner(turn)
             return
-        # The seq of `turn.ended`, which `cancel` returns: the second last event, before `chat.state`.
-        turn.end_seq = stored[-2].seq
+        # `cancel` returns it. By type: events may be added behind it.
+        turn.end_seq = next(event.seq for event in stored if event.type == "turn.ended")
         self.resume_snapshots.turn_ended(turn.id, reason, turn.used_tools)
         self.chat = msgspec.structs.replace(
             self.chat,

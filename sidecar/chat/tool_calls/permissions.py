@@ -22,12 +22,11 @@ from ...policy.decide import (
     PathNames,
     PolicyDecision,
     Subject,
-    Suggestion,
     safe_decide,
-    suggestions,
 )
 from ...policy.denials import denial
 from ...policy.rules import Rule
+from ...policy.suggestions import Suggestion, suggestions
 from ...store.store import Store
 from ...store.tables.work import RuleRow
 from ...system.clock import now

@@ -22,13 +22,7 @@ from .checkpoints import CheckpointSchedule
 from .connection import DatabaseJob, DatabaseThread
 from .file_watch import DatabaseFiles, Loss, Rescue, Rescued, files_lost, open_files
 from .reserve import Reserve
-from .sqlite import (
-    STORAGE_ERRORS,
-    Connection,
-    disk_full,
-    is_on_readonly_disk,
-    storage_failure,
-)
+from .sqlite import STORAGE_ERRORS, Connection, disk_full, is_on_readonly_disk, storage_failure
 from .transactions import (
     Carried,
     Pending,

@@ -6,8 +6,9 @@ import pytest
 
 from sidecar.model.failures import Refused
 from sidecar.policy import code
-from sidecar.policy.decide import Subject, Suggestion, decide, suggestions
+from sidecar.policy.decide import Subject, decide
 from sidecar.policy.rules import parse_rule_text
+from sidecar.policy.suggestions import Suggestion, suggestions
 from tests.unit.policy.allowed import ALLOWED
 from tests.unit.policy.corpus import rules as command_rules
 from tests.unit.policy.test_decide import effects, rule

@@ -9,12 +9,11 @@ import pytest
 from sidecar.policy.decide import (
     PolicyDecision,
     Subject,
-    Suggestion,
     decide,
     safe_decide,
-    suggestions,
 )
 from sidecar.policy.rules import PermissionKind, Rule, checked_rule, parse_rule_text
+from sidecar.policy.suggestions import Suggestion, suggestions
 
 MODES = ("ask", "accept-edits", "read-only", "auto")
 
