@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 from .system.choices import LOG_LEVELS
-from .system.launch import FRAMINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +45,9 @@ def _plain_serve(argv: list[str]) -> dict[str, str] | None:
     """The options of a serving command when they need no explaining; argparse would delay the first answer."""
     if not argv or argv[0] not in _FRONTENDS:
         return None
+    from .system.launch import FRAMINGS
+
+    choices = {"framing": FRAMINGS, "log_level": LOG_LEVELS}
     frontend = _FRONTENDS[argv[0]]
     options: dict[str, str] = {"frontend": frontend} if frontend else {}
     words = iter(argv[1:])
@@ -55,13 +57,10 @@ def _plain_serve(argv: list[str]) -> dict[str, str] | None:
         given = value if equals else next(words, None)
         if name is None or given is None or given.startswith("--"):
             return None
-        if name in ("framing", "log_level") and given not in _CHOICES[name]:
+        if name in choices and given not in choices[name]:
             return None
         options[name] = given
     return options
-
-
-_CHOICES = {"framing": FRAMINGS, "log_level": LOG_LEVELS}
 
 
 def _is_terminal() -> bool:

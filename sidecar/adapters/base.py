@@ -1,68 +1,166 @@
-"""What Sidecar must know of a coding agent to serve it. Plain values: an adapter does nothing by itself."""
+"""What Sidecar must know of a coding agent to serve it. Plain values: an adapter does nothing by itself.
+
+A hook imports one adapter while an agent waits for it: no `typing`, `dataclasses` or msgspec (5 to 10 ms each).
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from .hook_formats import HookFormat
 
-import msgspec
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, Literal
 
-EntryFormat = Literal["plain", "stdio", "local", "opencode", "toml"]
-"""How an agent writes a server: `command` and `args` alone; with `type` stdio or local; one list; a TOML table."""
+    from ..model import FileScope
+
+    Entry = Callable[[list[str]], dict[str, Any]]
+    Syntax = Literal["json", "toml", "script", "list"]
 
 
-class ServerFile(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an agent reads its MCP servers from. `user` is relative to the home, `project` to the project; None where
-    there is no such file. `home_variable` names a folder that replaces the first part of `user`.
+def plain_entry(command: list[str]) -> dict[str, Any]:
+    """A server as most agents write it."""
+    return {"command": command[0], "args": command[1:]}
+
+
+def stdio_entry(command: list[str]) -> dict[str, Any]:
+    return {"type": "stdio", **plain_entry(command)}
+
+
+def list_entry(command: list[str]) -> dict[str, Any]:
+    """A server as OpenCode and its relatives write it."""
+    return {"type": "local", "command": command, "enabled": True}
+
+
+class ServerFile:
+    """Where an agent reads its MCP servers from, and how it writes one.
+
+    `user` is relative to the home, `project` to the project; None where there is no such file. `moved` names an
+    environment variable with a folder, and the path in it that replaces `user` when the variable is set.
     """
 
-    user: str | None
-    project: str | None
-    container: tuple[str, ...] = ("mcpServers",)
-    entry: EntryFormat = "plain"
-    home_variable: str | None = None
+    __slots__ = ("container", "entry", "moved", "project", "syntax", "user")
+
+    def __init__(
+        self,
+        *,
+        user: str | None,
+        project: str | None,
+        container: tuple[str, ...] = ("mcpServers",),
+        entry: Entry = plain_entry,
+        syntax: Syntax = "json",
+        moved: tuple[str, str] | None = None,
+    ) -> None:
+        self.user = user
+        self.project = project
+        self.container = container
+        self.entry = entry
+        self.syntax: Syntax = syntax
+        self.moved = moved
 
 
-HookShape = Literal["claude", "qwen", "gemini", "copilot"]
-"""How an agent writes hooks: groups with a matcher and a limit in seconds; the same in milliseconds; with names too; a
-list per event.
-"""
+class HookFile:
+    """Where an agent reads its hooks from, and their format.
 
-
-class HookFile(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an agent reads its hooks from, and for which of its events ours is registered. `own`: the file holds
-    nothing else.
+    `syntax` is `json` for lists by event under `hooks`; `toml` for the tables `[[hooks]]`; `list` for one list under
+    `hooks`; `script` for a program of the agent that runs our hook: `script` makes its text from a command. `own`: the
+    file holds nothing else. `shared` has files of another agent, by scope, whose hooks this one runs too.
     """
 
-    user: str
-    project: str
-    events: tuple[str, ...]
-    shape: HookShape = "claude"
-    own: bool = False
-    home_variable: str | None = None
+    __slots__ = ("format", "moved", "own", "project", "script", "shared", "syntax", "user")
+
+    def __init__(
+        self,
+        *,
+        user: str | None,
+        project: str | None,
+        format: HookFormat,
+        syntax: Syntax = "json",
+        own: bool = False,
+        moved: tuple[str, str] | None = None,
+        shared: Mapping[FileScope, str] | None = None,
+        script: Callable[[list[str]], str] | None = None,
+    ) -> None:
+        self.user = user
+        self.project = project
+        self.format = format
+        self.syntax: Syntax = syntax
+        self.own = own
+        self.moved = moved
+        self.shared: Mapping[FileScope, str] = shared or {}
+        self.script = script
 
 
-class Adapter(msgspec.Struct, frozen=True, kw_only=True):
+class Adapter:
     """One coding agent.
 
-    `clients` are the names by which it introduces itself over MCP; one that ends with `*` is a prefix.
-    `session_variable` holds the id of its session in the environment of its MCP servers; `session_meta` is the path of
-    the id in the `_meta` of its requests.
+    `clients` are the names by which it introduces itself over MCP; one that ends with `*` is a prefix. `marks` are
+    environment variables that only this agent sets; `hook_marks` are those, or members of a payload, that only its
+    hooks have: some agents run hooks from files of others. `session_variable` holds the id of its session in the
+    environment of its MCP servers, and `session_meta` is the path of the id in the `_meta` of its requests.
+    `project_variable` holds the folder of its project. `program` is found on PATH. `instructions` is the file of a
+    project that it reads as instructions, and `user_instructions` that of the home. `checked` says how `connect` was
+    checked: with this version of the agent, or by its documentation of a date. `cannot` says what it cannot do, and
+    `notes` what the user must know besides, in sentences.
     """
 
-    name: str
-    title: str
-    clients: tuple[str, ...]
-    marks: tuple[str, ...] = ()
-    """Environment variables that only this agent sets."""
-    session_variable: str | None = None
-    session_meta: tuple[str, ...] = ()
-    servers: ServerFile | None = None
-    hooks: HookFile | None = None
-    program: str | None = None
-    """The command by which it is found on PATH."""
-    instructions: str | None = None
-    """The file of a project that it reads as instructions."""
-    verified: bool = False
-    """Whether `connect` was tried with the agent itself; otherwise it follows the agent's documentation."""
-    notes: tuple[str, ...] = ()
-    """What the user must know besides, in sentences."""
+    __slots__ = (
+        "cannot",
+        "checked",
+        "clients",
+        "hook_marks",
+        "hooks",
+        "instructions",
+        "marks",
+        "name",
+        "notes",
+        "program",
+        "project_variable",
+        "servers",
+        "session_meta",
+        "session_variable",
+        "title",
+        "user_instructions",
+    )
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        title: str,
+        clients: tuple[str, ...],
+        checked: str,
+        marks: tuple[str, ...] = (),
+        hook_marks: tuple[str, ...] = (),
+        session_variable: str | None = None,
+        session_meta: tuple[str, ...] = (),
+        project_variable: str | None = None,
+        servers: ServerFile | None = None,
+        hooks: HookFile | None = None,
+        program: str | None = None,
+        instructions: str | None = None,
+        user_instructions: str | None = None,
+        cannot: tuple[str, ...] = (),
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self.name = name
+        self.title = title
+        self.clients = clients
+        self.checked = checked
+        self.marks = marks
+        self.hook_marks = hook_marks
+        self.session_variable = session_variable
+        self.session_meta = session_meta
+        self.project_variable = project_variable
+        self.servers = servers
+        self.hooks = hooks
+        self.program = program
+        self.instructions = instructions
+        self.user_instructions = user_instructions
+        self.cannot = cannot
+        self.notes = notes
+
+    @property
+    def is_run(self) -> bool:
+        """Whether `connect` was tried with the agent itself."""
+        return not self.checked.startswith("documentation")

@@ -1,4 +1,4 @@
-"""What connecting an agent changes in its files: the entry of the MCP server, and a short block of instructions.
+"""What connecting an agent changes in its files: the entry of the MCP server, hooks, and a short block of instructions.
 
 Plans only, from the text of the files; the command reads and writes them. Text that is not valid is never changed.
 """
@@ -16,21 +16,21 @@ import msgspec
 from ..model import FileScope, JsonObject
 from ..system.lazy import lazy_module
 from . import jsonc
-from .base import Adapter, EntryFormat, HookShape, ServerFile
+from .base import Adapter, HookFile, ServerFile
+from .scripts import HEAD
 
 if TYPE_CHECKING:
+    import tomllib
+
     import tomlkit
     from tomlkit import exceptions as tomlkit_errors
 else:
+    tomllib = lazy_module("tomllib")
     tomlkit = lazy_module("tomlkit")
     tomlkit_errors = lazy_module("tomlkit.exceptions")
 
 SERVER = "sidecar"
 """The name of the server in an agent's settings; agents put it before the names of the tools."""
-
-HOOK_S = 10
-"""Seconds after which an agent goes on without our hook; it takes some fifty milliseconds."""
-
 
 T = TypeVar("T")
 
@@ -44,6 +44,7 @@ sessions.
 """
 
 _BLOCK = re.compile(rf"\n?{re.escape(BEGIN)}\n.*?{re.escape(END)}\n", re.DOTALL)
+_OUR_HOOK = re.compile(r"sidecar\S*['\"]? hook --platform ([a-z-]+) ")
 
 
 class InvalidFile(Exception):
@@ -62,63 +63,48 @@ class FileEdit(msgspec.Struct, frozen=True):
         return self.before != self.after
 
 
-def server_path(
-    adapter: Adapter, scope: FileScope, home: str, project: str, environ: Mapping[str, str]
+def file_path(
+    file: ServerFile | HookFile | None, scope: FileScope, home: str, project: str, environ: Mapping[str, str]
 ) -> str | None:
-    """The file in which the agent reads its MCP servers; None when it has none in this scope."""
-    servers = adapter.servers
-    place = servers and (servers.user if scope == "user" else servers.project)
-    if not servers or not place:
+    """Where the agent reads this file in a scope; None when it has none there."""
+    place = file and (file.user if scope == "user" else file.project)
+    if not file or not place:
         return None
     if scope == "project":
         return os.path.join(project, place)
-    moved = environ.get(servers.home_variable or "")
-    return os.path.join(moved, place.partition("/")[2]) if moved else os.path.join(home, place)
+    moved = environ.get(file.moved[0]) if file.moved else None
+    return os.path.join(moved, file.moved[1]) if moved and file.moved else os.path.join(home, place)
 
 
-def plan_connect(
-    adapter: Adapter, command: Sequence[str], path: str, read: Callable[[str], str | None]
-) -> FileEdit:
+def instructions_path(adapter: Adapter, scope: FileScope, home: str, project: str) -> str | None:
+    """The file for the block of instructions in a scope; None when the agent reads none there."""
+    place = adapter.user_instructions if scope == "user" else adapter.instructions
+    return os.path.join(home if scope == "user" else project, place) if place else None
+
+
+def plan_server(servers: ServerFile, command: Sequence[str], path: str, before: str | None) -> FileEdit:
     """Add the server, or replace its entry."""
-    assert adapter.servers is not None
-    before = read(path)
-    after = _edit(path, before or "", adapter.servers, _entry(adapter.servers.entry, command))
-    return FileEdit(path, before, after)
+    return FileEdit(path, before, _edit(path, before or "", servers, servers.entry(list(command))))
 
 
-def plan_disconnect(adapter: Adapter, path: str, read: Callable[[str], str | None]) -> FileEdit:
+def plan_server_removal(servers: ServerFile, path: str, before: str | None) -> FileEdit:
     """Remove the server's entry; a file that has nothing else is removed too."""
-    assert adapter.servers is not None
-    before = read(path)
     if before is None:
         return FileEdit(path, None, None)
-    after: str | None = _edit(path, before, adapter.servers, None)
-    return FileEdit(path, before, None if after != before and _is_empty(after or "") else after)
+    after = _edit(path, before, servers, None)
+    return FileEdit(path, before, None if after != before and _is_empty(after) else after)
 
 
-def is_connected(adapter: Adapter, text: str, path: str) -> bool:
-    """Whether the file has an entry for the server."""
-    assert adapter.servers is not None
-    keys = (*adapter.servers.container, SERVER)
-    if adapter.servers.entry == "toml":
+def server_entry(servers: ServerFile, text: str, path: str) -> JsonObject | None:
+    """The entry of the server as the file has it; None when there is none."""
+    keys = (*servers.container, SERVER)
+    if servers.syntax == "toml":
         found: object = _toml(path, text)
         for key in keys:
             found = found.get(key) if isinstance(found, Mapping) else None
-        return found is not None
-    return _json(path, lambda: jsonc.find(text, keys)) is not None
-
-
-def hook_path(
-    adapter: Adapter, scope: FileScope, home: str, project: str, environ: Mapping[str, str]
-) -> str | None:
-    """The file in which the agent reads its hooks; None when it has none."""
-    hooks = adapter.hooks
-    if hooks is None:
-        return None
-    if scope == "project":
-        return os.path.join(project, hooks.project)
-    moved = environ.get(hooks.home_variable or "")
-    return os.path.join(moved, hooks.user.partition("/")[2]) if moved else os.path.join(home, hooks.user)
+    else:
+        found = _json(path, lambda: jsonc.find(text, keys))
+    return dict(found) if isinstance(found, Mapping) else None
 
 
 def plan_hooks(
@@ -128,46 +114,37 @@ def plan_hooks(
     hooks = adapter.hooks
     assert hooks is not None
     before = text or ""
-
-    def edit() -> str:
-        after = before
-        if hooks.own and not remove and jsonc.find(after, ("version",)) != 1:
-            after = jsonc.set_value(after, ("version",), 1)
-        for event in hooks.events:
-            words = [*program, "hook", "--platform", adapter.name, event]
-            wanted = [] if remove else [_hook(hooks.shape, event, shlex.join(words))]
-            listed = jsonc.find(after, ("hooks", event))
-            ours = [item for item in listed if _is_our_hook(item)] if isinstance(listed, list) else []
-            if ours != wanted:
-                after = jsonc.remove_items(after, ("hooks", event), _is_our_hook)
-                after = jsonc.set_items(after, ("hooks", event), wanted) if wanted else after
-        return _without_empty(after, ("hooks",)) if remove else after
-
-    after = _json(path, edit)
-    if remove and (hooks.own or (after != before and _is_empty(after))):
+    if hooks.own and remove:
+        return FileEdit(path, text, None if hook_platforms(hooks, before, path) else text)
+    if hooks.script is not None:
+        return FileEdit(path, text, hooks.script([*program, "hook", "--platform", adapter.name]))
+    commands = {event: _command(program, adapter.name, event) for event in hooks.format.events}
+    entries = {event: hooks.format.entry(event, command) for event, command in commands.items()}
+    if hooks.syntax == "toml":
+        after = _edit_toml_hooks(path, before, [] if remove else list(entries.values()), adapter.name)
+    elif hooks.syntax == "list":
+        listed = {"version": "v1", "hooks": list(entries.values())}
+        after = jsonc.set_value("", (), listed)
+    else:
+        after = _json(path, lambda: _edit_json_hooks(before, hooks, entries, adapter.name, remove=remove))
+    if remove and after != before and _is_empty(after):
         return FileEdit(path, text, None)
     return FileEdit(path, text, after if text is not None or after else None)
 
 
-def _hook(shape: HookShape, event: str, command: str) -> JsonObject:
-    if shape == "copilot":
-        return {"type": "command", "bash": command, "timeoutSec": HOOK_S}
-    seconds = HOOK_S if shape == "claude" else HOOK_S * 1000
-    named = {"name": SERVER} if shape == "gemini" else {}
-    group: JsonObject = {"hooks": [{"type": "command", **named, "command": command, "timeout": seconds}]}
-    # For other events a matcher would have to name what starts a session, and the like.
-    return {"matcher": "*", **group} if "Tool" in event else group
-
-
-def _is_our_hook(item: object) -> bool:
-    """Whether an entry of an agent's hooks is ours alone."""
-    if not isinstance(item, dict):
-        return False
-    inner = item.get("hooks")
-    if isinstance(inner, list) and inner:
-        return all(map(_is_our_hook, inner))
-    command = item.get("command") or item.get("bash")
-    return isinstance(command, str) and " hook --platform " in command and SERVER in command
+def hook_platforms(hooks: HookFile, text: str, path: str) -> dict[str, int]:
+    """For which agents the file runs our hook, and for how many events each; raises for a file that is not valid."""
+    if hooks.script is not None:
+        named = re.search(r'"--platform", "([a-z-]+)"', text)
+        return {named[1]: len(hooks.format.events)} if text.startswith(HEAD) and named else {}
+    if hooks.syntax == "toml":
+        _toml(path, text)
+    else:
+        _json(path, lambda: jsonc.parse(text))
+    found: dict[str, int] = {}
+    for name in _OUR_HOOK.findall(text):
+        found[name] = found.get(name, 0) + 1
+    return found
 
 
 def plan_instructions(path: str, before: str | None, *, remove: bool) -> FileEdit:
@@ -183,27 +160,83 @@ def plan_instructions(path: str, before: str | None, *, remove: bool) -> FileEdi
     return FileEdit(path, before, f"{without}{separator}{gap}{BEGIN}\n{INSTRUCTIONS}{END}\n")
 
 
-def _entry(kind: EntryFormat, command: Sequence[str]) -> JsonObject:
-    program, *arguments = command
-    plain: JsonObject = {"command": program, "args": arguments}
-    match kind:
-        case "stdio":
-            return {"type": "stdio", **plain}
-        case "local":
-            return {"type": "local", **plain, "tools": ["*"]}
-        case "opencode":
-            return {"type": "local", "command": list(command), "enabled": True}
-    return plain
+def _command(program: Sequence[str], platform: str, event: str) -> str:
+    return shlex.join([*program, "hook", "--platform", platform, event])
+
+
+def _edit_json_hooks(
+    before: str, hooks: HookFile, entries: Mapping[str, JsonObject], platform: str, *, remove: bool
+) -> str:
+    """The text with these hooks in place of ours, or without those of this platform."""
+    after = before
+    if not remove and hooks.own and jsonc.find(after, ("version",)) is None:
+        after = jsonc.set_value(after, ("version",), 1)
+    for event, entry in entries.items():
+        listed = jsonc.find(after, ("hooks", event))
+        ours = [item for item in listed if _is_our_hook(item)] if isinstance(listed, list) else []
+        wanted = [] if remove else [entry]
+        if ours != wanted:
+            after = jsonc.remove_items(
+                after, ("hooks", event), lambda item: _is_our_hook(item, platform if remove else None)
+            )
+            after = jsonc.set_items(after, ("hooks", event), wanted) if wanted else after
+    return _without_empty(after, ("hooks",)) if remove and after != before else after
+
+
+def _is_our_hook(item: object, platform: str | None = None) -> bool:
+    """Whether an entry of an agent's hooks is ours alone, of this platform or of any."""
+    if not isinstance(item, Mapping):
+        return False
+    inner = item.get("hooks")
+    if isinstance(inner, list) and inner:
+        return all(_is_our_hook(one, platform) for one in inner)
+    command = item.get("command") or item.get("bash")
+    found = _OUR_HOOK.search(f"{command} ") if isinstance(command, str) else None
+    return found is not None and platform in (None, found[1])
+
+
+def _edit_toml_hooks(path: str, text: str, entries: Sequence[JsonObject], platform: str) -> str:
+    """The text with these tables `[[hooks]]` in place of ours."""
+    document = _toml(path, text)
+    listed = document.get("hooks", [])
+    if not isinstance(listed, list):
+        raise InvalidFile(f"{path}, line {_line(text, 'hooks')}: `hooks` is no array of tables")
+    ours = [item for item in listed if _is_our_hook(item)]
+    if [dict(item) for item in ours] == list(entries):
+        return text
+    for item in ours:
+        listed.remove(item)
+    if "hooks" in document and not listed:
+        document.pop("hooks")
+    after = tomlkit.dumps(document)
+    if ours:
+        after = after.rstrip("\n") + "\n" if after.strip() else ""
+    if not entries:
+        return after
+    tables = tomlkit.aot()
+    for entry in entries:
+        table = tomlkit.table()
+        table.update(entry)
+        tables.append(table)
+    # Appended as text: a table that other hooks follow would be moved by tomlkit.
+    gap = "" if not after or after.endswith("\n\n") else "\n" if after.endswith("\n") else "\n\n"
+    return after + gap + tomlkit.dumps({"hooks": tables})
 
 
 def _edit(path: str, text: str, servers: ServerFile, entry: JsonObject | None) -> str:
     """The text with this entry, or without any."""
     keys = (*servers.container, SERVER)
-    if servers.entry == "toml":
+    if servers.syntax == "toml":
         return _edit_toml(path, text, keys, entry)
     if entry is None:
-        return _json(path, lambda: _without_empty(jsonc.remove(text, keys), keys[:-1]))
+        return _json(path, lambda: _removed(text, keys))
     return _json(path, lambda: jsonc.set_value(text, keys, entry))
+
+
+def _removed(text: str, keys: tuple[str, ...]) -> str:
+    """The text without the member, and without objects that are empty for want of it."""
+    after = jsonc.remove(text, keys)
+    return text if after == text else _without_empty(after, keys[:-1])
 
 
 def _without_empty(text: str, path: tuple[str, ...]) -> str:
@@ -225,7 +258,7 @@ def _edit_toml(path: str, text: str, keys: Sequence[str], entry: JsonObject | No
             table[key] = tomlkit.table(is_super_table=True)
         table = table[key]
         if not isinstance(table, dict):
-            raise InvalidFile(f"{path}: `{key}` is no table")
+            raise InvalidFile(f"{path}, line {_line(text, key)}: `{key}` is no table")
     assert isinstance(table, dict)
     if entry is None:
         table.pop(name, None)
@@ -238,11 +271,28 @@ def _edit_toml(path: str, text: str, keys: Sequence[str], entry: JsonObject | No
     return tomlkit.dumps(document)
 
 
+def _line(text: str, key: str) -> int:
+    """The line on which a key of the document is; 1 when it is not found as written."""
+    found = re.search(rf"^\s*\[*\s*['\"]?{re.escape(key)}\b", text, re.MULTILINE)
+    return text.count("\n", 0, found.end()) + 1 if found else 1
+
+
 def _toml(path: str, text: str) -> tomlkit.TOMLDocument:
     try:
         return tomlkit.parse(text)
-    except tomlkit_errors.ParseError as error:
-        raise InvalidFile(f"{path}, line {error.line}: not valid TOML ({error})") from error
+    except tomlkit_errors.TOMLKitError as error:
+        raise InvalidFile(f"{path}, line {_error_line(text, error)}: not valid TOML ({error})") from error
+
+
+def _error_line(text: str, error: Exception) -> int:
+    """The line of a mistake; tomlkit does not name it for a key that is there twice."""
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError as other:
+        found = re.search(r"at line (\d+)", str(other))
+        if found:
+            return int(found[1])
+    return int(getattr(error, "line", 0)) or text.count("\n") + 1
 
 
 def _json(path: str, action: Callable[[], T]) -> T:

@@ -2,29 +2,79 @@
 
 from __future__ import annotations
 
-from .base import Adapter, HookFile, ServerFile
+from .base import Adapter, HookFile, ServerFile, plain_entry
+from .hook_formats import LIMIT_S, HookFormat, Reply, first_text, parsed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def _entry(command: list[str]) -> dict[str, Any]:
+    return {"type": "local", **plain_entry(command), "tools": ["*"]}
+
+
+class CopilotFormat(HookFormat):
+    """A flat list per event, and names in camel case."""
+
+    events = {
+        "preToolUse": "before_tool",
+        "postToolUse": "after_tool",
+        "userPromptSubmitted": "prompt",
+        "sessionStart": "session_start",
+        "preCompact": "before_compaction",
+        "agentStop": "answer",
+    }
+    context_events = ("sessionStart", "userPromptSubmitted")
+
+    def entry(self, event: str, command: str) -> dict[str, Any]:
+        # Copilot denies a tool whose hook fails: one that is no longer installed must not.
+        return {"type": "command", "bash": f"{command} || true", "timeoutSec": LIMIT_S}
+
+    def deny(self, event: str, reason: str) -> Reply:
+        return Reply({"permissionDecision": "deny", "permissionDecisionReason": reason})
+
+    def add_context(self, event: str, text: str) -> Reply | None:
+        return Reply({"additionalContext": text}) if event in self.context_events else None
+
+    def transcript(self, event: str, payload: dict[str, Any]) -> str:
+        """Copilot does not send the answer to its hooks."""
+        return first_text(payload, "transcriptPath") if event == "agentStop" else ""
+
+    def answer_in(self, transcript: str) -> str:
+        for line in reversed(transcript.splitlines()):
+            found = parsed(line) if '"assistant.message"' in line else None
+            data = found.get("data") if isinstance(found, dict) else None
+            text = first_text(data, "content") if isinstance(data, dict) else ""
+            if text.strip():
+                return text
+        return ""
+
 
 ADAPTER = Adapter(
     name="copilot",
     title="GitHub Copilot CLI",
     clients=("copilot-cli",),
+    checked="1.0.102",
     marks=("COPILOT_AGENT_SESSION_ID",),
+    hook_marks=("COPILOT_HOOK_DIR",),
     session_variable="COPILOT_AGENT_SESSION_ID",
+    project_variable="COPILOT_PROJECT_DIR",
     servers=ServerFile(
         user=".copilot/mcp-config.json",
         project=".mcp.json",
-        entry="local",
-        home_variable="COPILOT_HOME",
+        entry=_entry,
+        moved=("COPILOT_HOME", "mcp-config.json"),
     ),
     hooks=HookFile(
         user=".copilot/hooks/sidecar.json",
         project=".github/hooks/sidecar.json",
-        events=("preToolUse", "postToolUse", "userPromptSubmitted", "sessionStart"),
-        shape="copilot",
+        format=CopilotFormat(),
         own=True,
-        home_variable="COPILOT_HOME",
+        moved=("COPILOT_HOME", "hooks/sidecar.json"),
+        shared={"project": ".claude/settings.json"},
     ),
     program="copilot",
     instructions="AGENTS.md",
-    verified=True,
+    notes=("Copilot runs hooks of a project only when you have trusted the folder.",),
 )

@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
-from .base import Adapter, ServerFile
+from ..system.lazy import lazy_module
+from .base import Adapter, HookFile, ServerFile, list_entry
+from .hook_formats import ScriptFormat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import scripts
+else:
+    scripts = lazy_module("sidecar.adapters.scripts")
 
 ADAPTER = Adapter(
     name="opencode",
     title="OpenCode",
     clients=("opencode",),
+    checked="1.18.34",
     marks=("OPENCODE",),
     servers=ServerFile(
         user=".config/opencode/opencode.json",
         project="opencode.json",
         container=("mcp",),
-        entry="opencode",
+        entry=list_entry,
+        moved=("XDG_CONFIG_HOME", "opencode/opencode.json"),
+    ),
+    hooks=HookFile(
+        user=".config/opencode/plugins/sidecar.js",
+        project=".opencode/plugins/sidecar.js",
+        format=ScriptFormat(),
+        syntax="script",
+        own=True,
+        moved=("XDG_CONFIG_HOME", "opencode/plugins/sidecar.js"),
+        script=lambda command: scripts.opencode_plugin(command),
     ),
     program="opencode",
     instructions="AGENTS.md",
-    verified=True,
+    cannot=(
+        "OpenCode gives its MCP servers no session id: calls of the tools are in a chat of the project, beside those"
+        " of the sessions.",
+    ),
+    notes=(
+        "A plugin makes OpenCode install `@opencode-ai/plugin` at its next start; without a network that start, and"
+        " each one until it is installed, takes 70 s. `--no-hooks` connects the tools alone.",
+    ),
 )

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from .base import Adapter, HookFile, ServerFile
+from .hook_formats import LIMIT_S, HookFormat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class QwenFormat(HookFormat):
+    """Claude Code's format with milliseconds."""
+
+    def entry(self, event: str, command: str) -> dict[str, Any]:
+        group = super().entry(event, command)
+        group["hooks"][0]["timeout"] = LIMIT_S * 1000
+        return group
+
 
 ADAPTER = Adapter(
     name="qwen-code",
     title="Qwen Code",
     clients=("qwen-cli-mcp-client-*",),
+    checked="0.24.4",
     marks=("QWEN_CODE_SESSION_ID",),
     session_variable="QWEN_CODE_SESSION_ID",
+    project_variable="QWEN_PROJECT_DIR",
     servers=ServerFile(user=".qwen/settings.json", project=".qwen/settings.json"),
-    hooks=HookFile(
-        user=".qwen/settings.json",
-        project=".qwen/settings.json",
-        events=("PreToolUse", "PostToolUse", "UserPromptSubmit", "SessionStart", "Stop"),
-        shape="qwen",
-    ),
+    hooks=HookFile(user=".qwen/settings.json", project=".qwen/settings.json", format=QwenFormat()),
     program="qwen",
     instructions="AGENTS.md",
-    verified=True,
     notes=("Qwen Code hides MCP tools behind its tool search unless `tools.toolSearch.enabled` is false.",),
 )

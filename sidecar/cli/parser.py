@@ -7,17 +7,12 @@ from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
 from typing import Any, NoReturn
 
 from sidecar import __version__
-from sidecar.system.choices import LOG_LEVELS, MODES
+from sidecar.system.choices import AGENTS, LOG_LEVELS, MODES
 from sidecar.system.launch import FRAMINGS
 
 from . import help_texts
 
 FAKE_STYLES = ("openai", "openrouter", "vllm", "deepseek")
-AGENTS = (
-    "claude-code", "codex", "gemini-cli", "opencode", "copilot", "qwen-code", "openclaw", "cursor", "vscode", "zed",
-    "windsurf", "kiro", "jetbrains", "codebuddy", "kilo", "kimi", "pi", "omp",
-)  # fmt: skip
-
 PLATFORMS = (
     "claude-code", "codex", "gemini-cli", "opencode", "copilot", "qwen-code", "chatgpt", "claude-ai",
 )  # fmt: skip

@@ -156,8 +156,8 @@ class Server:
 
     def _start_logging(self) -> None:
         try:
-            log = self.system.settings(None).log
-            logs.start(log.level, log.file)
+            settings = self.system.settings(None)
+            logs.start(settings.log_level(self._options.frontend), settings.log.file)
         except (SettingsError, OSError) as error:
             logs.start("warn", None)
             logger.error("settings cannot be read", extra={"error": str(error)})
@@ -306,8 +306,11 @@ class Server:
         await anyio.sleep(HOUSEKEEPING_S)
         while True:
             try:
-                session = self.system.settings(None).session
-                removed = await housekeeping.sweep(chats, session.retention_days, session.sent_days)
+                settings = self.system.settings(None)
+                session = settings.session
+                removed = await housekeeping.sweep(
+                    chats, session.retention_days, session.sent_days, settings.agent_retention()
+                )
                 if counts := housekeeping.removed_counts(removed):
                     data = {"state": "ready", "purged": removed.chats, "removed": counts}
                     self._connection.send_status("storage", data)

@@ -5,6 +5,7 @@ docs/configuration.md are derived from it. Knows nothing of files, layers or the
 from __future__ import annotations
 
 from ..system.choices import LOG_LEVELS, MODES, SANDBOXES
+from .adapter_keys import ADAPTERS
 from .hook_keys import HOOKS, ROUTING
 from .index_keys import INDEX
 from .key import SettingKey, is_plain
@@ -33,6 +34,7 @@ TABLES = (
     "routing",
     "index",
     "fetch",
+    "adapters",
     "project",
     "log",
     "store",
@@ -281,6 +283,7 @@ KEYS: dict[str, SettingKey] = {
         *ROUTING,
         *INDEX,
         *FETCH,
+        *ADAPTERS,
         SettingKey(
             "project.files",
             "flag",

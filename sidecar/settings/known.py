@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .adapter_keys import ADAPTER_TABLES
 from .keys import KEYS
 from .mcp import SERVER_TABLES
 from .providers import PROVIDER_TABLES
@@ -14,13 +15,15 @@ if TYPE_CHECKING:
     from .key import SettingKey
     from .tables import NamedTables
 
-NAMED_TABLES: dict[str, NamedTables] = {tables.table: tables for tables in (PROVIDER_TABLES, SERVER_TABLES)}
+NAMED_TABLES: dict[str, NamedTables] = {
+    tables.table: tables for tables in (PROVIDER_TABLES, SERVER_TABLES, ADAPTER_TABLES)
+}
 
 
 def find_key(name: str) -> SettingKey | None:
     """Return the key with this dotted name."""
     table, _, rest = name.partition(".")
-    return NAMED_TABLES[table].find(rest) if table in NAMED_TABLES else KEYS.get(name)
+    return KEYS.get(name) or (NAMED_TABLES[table].find(rest) if table in NAMED_TABLES else None)
 
 
 def override_unit(name: str) -> str:

@@ -81,7 +81,8 @@ class NamedTables:
     """All tables `[TABLE.NAME]`; `project` says whether the file of a project may have one, as for a key.
 
     `whole` returns what is missing or superfluous in a table, and names in `fixed` have nothing to set. A later
-    layer's table `replaces` an earlier one of the same name as a whole, or else adds to it key by key.
+    layer's table `replaces` an earlier one of the same name as a whole, or else adds to it key by key. `own` are keys
+    of `[TABLE]` itself, beside the named tables. `member` of the settings holds the tables.
     """
 
     def __init__(
@@ -94,8 +95,11 @@ class NamedTables:
         project: Reach,
         fixed: tuple[str, ...] = (),
         replaces: bool = False,
+        own: tuple[str, ...] = (),
+        member: str | None = None,
     ) -> None:
         self.table = table
+        self.member = member or table
         self._noun = noun
         self.fields = {field.name: field for field in fields}
         self.replaces = replaces
@@ -103,9 +107,10 @@ class NamedTables:
             field.project = project
         self._whole = whole
         self._fixed = fixed
+        self._own = own
 
     def is_name(self, name: str) -> bool:
-        return 0 < len(name) <= 64 and _NAME.issuperset(name) and name not in self._fixed
+        return 0 < len(name) <= 64 and _NAME.issuperset(name) and name not in (*self._fixed, *self._own)
 
     def find(self, rest: str) -> Field | None:
         """Return the key with this dotted name, which does not include the table's."""
@@ -119,9 +124,14 @@ class NamedTables:
             raise SettingsError(self.table, f"expected the table [{self.table}], found a value")
         for name, table in tables.items():
             dotted = f"{self.table}.{name}"
+            if name in self._own:
+                found[dotted] = table
+                continue
             if not self.is_name(name):
                 raise self._misnamed_error(name)
             if not isinstance(table, dict):
+                if self._own:
+                    raise self._unknown_own_error(name)
                 raise SettingsError(dotted, f"expected the table [{dotted}], found a value")
             found.update({f"{dotted}.{field}": value for field, value in table.items()})
         return found
@@ -129,7 +139,7 @@ class NamedTables:
     def check_whole(self, tables: Mapping[str, Mapping[str, object]]) -> None:
         """Raise for the first table whose keys contradict each other."""
         for name, table in tables.items():
-            error = self._whole(name, table)
+            error = None if name in self._own else self._whole(name, table)
             if error is not None:
                 raise error
 
@@ -152,10 +162,21 @@ class NamedTables:
         """Return the values of the tables by name and key, from all values by dotted key."""
         found: dict[str, dict[str, Any]] = {}
         for dotted, value in values.items():
-            if dotted.startswith(self.table + "."):
-                _, name, field = dotted.split(".", 2)
+            table, _, rest = dotted.partition(".")
+            name, _, field = rest.partition(".")
+            if table == self.table and name not in self._own:
                 found.setdefault(name, {})[field] = value
         return found
+
+    def _unknown_own_error(self, name: str) -> SettingsError:
+        keys = ", ".join(f"`{key}`" for key in self._own)
+        hint = (
+            suggestion_for(name, list(self._own))
+            or f"[{self.table}] has {keys}, and a table for each {self._noun}"
+        )
+        return SettingsError(
+            f"{self.table}.{name}", "there is no such setting", hint=hint, names=(self.table, name)
+        )
 
     def _misnamed_error(self, name: str) -> SettingsError:
         if name in self._fixed:

@@ -194,6 +194,28 @@ class RoutingSettings(Group):
     long_listings_max: int
 
 
+class AdaptersSettings(Group):
+    """Coding agents. `Settings.for_adapter` returns what is set for one of them."""
+
+    prefix = "adapters."
+    auto_detect: bool
+    default: str | None
+    log_level: LogLevel
+
+
+class AdapterSettings:
+    """What is set for one coding agent."""
+
+    enabled: bool
+    sandbox_tools: bool
+    index: bool
+    retention_days: int
+    max_output_size: int
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.__dict__.update(values)
+
+
 class LogSettings(Group):
     prefix = "log."
     level: LogLevel
@@ -226,6 +248,7 @@ GROUPS = (
     RoutingSettings,
     IndexSettings,
     FetchSettings,
+    AdaptersSettings,
     ProjectFileSettings,
     LogSettings,
     StoreSettings,
@@ -240,6 +263,7 @@ class Settings(Group):
     """All settings. `version` changes with any file that was read; `warnings` say what was ignored.
 
     `providers` and `mcp` hold the tables `[providers.NAME]` and `[mcp.NAME]`, by name and key, with the secrets.
+    `agents` holds the tables `[adapters.NAME]`.
     """
 
     model: str | None
@@ -260,11 +284,13 @@ class Settings(Group):
     routing: RoutingSettings
     index: IndexSettings
     fetch: FetchSettings
+    adapters: AdaptersSettings
     project: ProjectFileSettings
     log: LogSettings
     store: StoreSettings
     providers: Mapping[str, Mapping[str, Any]]
     mcp: Mapping[str, Mapping[str, Any]]
+    agents: Mapping[str, Mapping[str, Any]]
     version: str
     warnings: tuple[str, ...]
     _layers: dict[str, tuple[Value, Layer]]
@@ -279,7 +305,7 @@ class Settings(Group):
     ) -> None:
         values = {key: value for key, (value, _) in layers.items()}
         held: dict[str, object] = {group.prefix[:-1]: group(values) for group in GROUPS}
-        held.update({name: tables.by_name(values) for name, tables in known.NAMED_TABLES.items()})
+        held.update({tables.member: tables.by_name(values) for tables in known.NAMED_TABLES.values()})
         held.update({"_layers": layers, "_rules": rules, "version": version, "warnings": warnings})
         fields = {**values, **held}
         for name in self.names():
@@ -295,6 +321,24 @@ class Settings(Group):
     def mcp_servers(self) -> list[dict[str, Any]]:
         """Return the MCP servers, with their secrets, as the `mcpServers` of a chat would name them."""
         return mcp.server_entries(self.mcp)
+
+    def for_adapter(self, name: str) -> AdapterSettings:
+        """Return what is set for this coding agent."""
+        fields = known.NAMED_TABLES["adapters"].fields
+        return AdapterSettings(
+            {key: field.default for key, field in fields.items()} | dict(self.agents.get(name, {}))
+        )
+
+    def agent_retention(self) -> dict[str, int]:
+        """Return the days after which the sessions of coding agents are purged, of those that have their own."""
+        days = {name: self.for_adapter(name).retention_days for name in self.agents}
+        return {name: number for name, number in days.items() if number}
+
+    def log_level(self, frontend: str | None) -> LogLevel:
+        """Return how detailed the log is; a coding agent shows that of its servers, or keeps it."""
+        if frontend == "mcp" and self.origin("log.level") == "default":
+            return self.adapters.log_level
+        return self.log.level
 
     def secrets(self) -> list[str]:
         """Return the keys of all providers, and the values of headers and variables with names of secrets."""

@@ -131,10 +131,15 @@ class Retention:
         """Return the chats of a project, or all chats."""
         return await self._db.read(lambda db: purge.chats_of(db, paths))
 
-    async def idle_since(self, ts: int) -> list[int]:
-        """Return the chats without activity since then."""
+    async def idle_since(self, ts: int, named: tuple[str, str] | None = None) -> list[int]:
+        """Return the chats without activity since then: all, or those of a namespace whose ids begin so."""
         query = "SELECT id FROM chats WHERE deleted = 0 AND last_activity < ?"
-        return await self._db.read(lambda db: [id for (id,) in db.execute(query, (ts,))])
+        values: list[int | str] = [ts]
+        if named:
+            namespace, prefix = named
+            query += " AND namespace = ? AND substr(key, 1, ?) = ?"
+            values += [namespace, len(prefix), prefix]
+        return await self._db.read(lambda db: [id for (id,) in db.execute(query, values)])
 
     async def count(self, ids: Sequence[int], paths: Sequence[str] | None, *, rest: bool) -> PurgeCounts:
         """Count what a purge of these chats would remove; `rest` adds the other data of their project, or of

@@ -17,3 +17,20 @@ MODES: tuple[Mode, ...] = ("ask", "accept-edits", "read-only", "auto")
 SANDBOXES: tuple[Sandbox, ...] = ("auto", "require", "off")
 GATE_SWITCHES: tuple[GateSwitch, ...] = ("auto", "always", "never")
 LOG_LEVELS: tuple[LogLevel, ...] = ("error", "warn", "info", "debug", "trace")
+
+AGENTS = (
+    *(
+        "claude-code",
+        "codex",
+        "gemini-cli",
+        "opencode",
+        "copilot",
+        "qwen-code",
+        "openclaw",
+        "cursor",
+        "vscode",
+    ),
+    *("zed", "windsurf", "kiro", "jetbrains", "codebuddy", "kilo", "kimi", "pi", "omp"),
+)
+"""The coding agents that a command or a setting may name. `sidecar/adapters/registry.py` has them: a test compares
+both."""

@@ -53,6 +53,26 @@ def is_alive(process: ProcessIdentity) -> bool | None:
     return _answers_signals(process.pid)
 
 
+def parent_programs(most: int = 4) -> list[str]:
+    """Return the names of the programs that have started this one, the nearest first; of a script also its own name.
+    Empty where that cannot be seen.
+    """
+    names: list[str] = []
+    pid = os.getppid()
+    for _ in range(most):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")[:2]
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                pid = int(file.read().rpartition(b")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            break
+        names += [
+            os.path.splitext(os.path.basename(word.decode(errors="replace")))[0] for word in words if word
+        ]
+    return names
+
+
 def _start_time(pid: int) -> int | None:
     """Return the clock ticks from boot to the start of the process; None when it has ended or is a zombie."""
     try:

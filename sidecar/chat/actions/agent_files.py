@@ -1,15 +1,20 @@
-"""The files that hooks of coding agents and the MCP server keep beside the database: events that wait to be stored, and
-the text with which a new session starts. Both hold what was said, so a purge removes them.
+"""The files that hooks of coding agents and the MCP server keep beside the database: events that wait to be stored,
+the texts with which a session starts or goes on, and marks of what was done. Those with texts hold what was said, so a
+purge removes them.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Collection
 from contextlib import suppress
 
-EVENTS, CONTEXT = "events", "context"
+EVENTS, CONTEXT, SESSIONS, MARKS = "events", "context", "sessions", "marks"
+
+STALE_S = 30 * 24 * 3600.0
+"""Sessions do not go on for so long; what is kept of them is only in the way."""
 
 
 def agents_folder(data_dir: str) -> str:
@@ -17,15 +22,26 @@ def agents_folder(data_dir: str) -> str:
 
 
 def remove_texts(data_dir: str, projects: Collection[str] | None, *, events: bool) -> None:
-    """Remove the texts for new sessions, which are written again from what is left; with `events` also the waiting
-    events of these projects, or all.
+    """Remove the texts for sessions, which are written again from what is left; with `events` also the waiting events
+    of these projects, or all.
     """
     folder = agents_folder(data_dir)
-    for path in _files(os.path.join(folder, CONTEXT)):
-        _remove(path)
+    for name in (CONTEXT, SESSIONS):
+        for path in _files(os.path.join(folder, name)):
+            _remove(path)
     for path in _files(os.path.join(folder, EVENTS)) if events else ():
         if projects is None or _project_of(path) in projects:
             _remove(path)
+
+
+def remove_stale(data_dir: str) -> None:
+    """Remove what is kept of sessions that ended long ago."""
+    oldest = time.time() - STALE_S
+    for name in (SESSIONS, MARKS):
+        for path in _files(os.path.join(agents_folder(data_dir), name)):
+            with suppress(OSError):
+                if os.stat(path).st_mtime < oldest:
+                    os.unlink(path)
 
 
 def _project_of(path: str) -> str | None:

@@ -4,13 +4,17 @@ requests."""
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
+import anyio.to_thread
 import msgspec
 
 from ...model.figures import PurgeCounts
+from ...settings import MEMORY
 from ...system.clock import DAY_MS, now
 from ..sessions.chats import Chats
-from . import import_slices
+from . import agent_files, import_slices
+from .agent_calls import AGENTS
 
 logger = logging.getLogger(__name__)
 
@@ -24,12 +28,20 @@ def removed_counts(removed: PurgeCounts) -> dict[str, int]:
     return {_camel(name): count for name, count in counts.items() if count}
 
 
-async def sweep(chats: Chats, retention_days: int, sent_days: int) -> PurgeCounts:
+async def sweep(
+    chats: Chats, retention_days: int, sent_days: int, agent_days: Mapping[str, int] | None = None
+) -> PurgeCounts:
     """Finish interrupted purges, then purge unreferenced blobs, the chats that were idle for so many days and are
-    not open here, and the texts that were sent to models before so many days (0 keeps all)."""
+    not open here, and the texts that were sent to models before so many days (0 keeps all). `agent_days` are those of
+    the sessions of coding agents, by the agent's name.
+    """
     await import_slices.sweep(chats.store)
     unfinished = await chats.store.retention.resume_removal()
     removed = await _purge_idle(chats, retention_days) if retention_days else PurgeCounts()
+    for agent, days in (agent_days or {}).items():
+        removed = removed.plus(await _purge_idle(chats, days, agent))
+    if chats.store.data_dir != MEMORY:
+        await anyio.to_thread.run_sync(agent_files.remove_stale, chats.store.data_dir)
     removed = removed.plus(PurgeCounts(blobs=await chats.store.retention.sweep_blobs()))
     expired = await chats.store.sent_requests.remove_before(now() - sent_days * DAY_MS) if sent_days else 0
     if unfinished or expired or removed != PurgeCounts():
@@ -37,9 +49,10 @@ async def sweep(chats: Chats, retention_days: int, sent_days: int) -> PurgeCount
     return removed
 
 
-async def _purge_idle(chats: Chats, days: int) -> PurgeCounts:
+async def _purge_idle(chats: Chats, days: int, agent: str | None = None) -> PurgeCounts:
     open_here = {session.chat.id for session in chats.sessions}
-    idle = await chats.store.retention.idle_since(now() - days * DAY_MS)
+    named = (AGENTS, f"{agent}:") if agent else None
+    idle = await chats.store.retention.idle_since(now() - days * DAY_MS, named)
     removed, left = await chats.purge([id for id in idle if id not in open_here])
     if left:
         logger.info("idle chats are in use elsewhere and stay", extra={"chats": len(left)})

@@ -26,7 +26,7 @@ from .arguments import read_arguments
 from .eras import Caller, complete
 from .messages import CallToolParams, McpResult, McpToolResult, TextContent
 from .questions import AgentApp, ElicitedForm, Form, FormAnswer, new_state, read_answer
-from .tool_table import TOOLS, AgentTool
+from .tool_table import SANDBOX_TOOLS, TOOLS, AgentTool
 from .views import VIEWS, ToolFailed, ViewContext
 
 logger = logging.getLogger(__name__)
@@ -158,6 +158,9 @@ class ToolCalls:
                 f"`{missing[0]}` is missing; {tool.name} takes {', '.join(tool.properties)}."
             )
         chats = await self._host.opened_chats()
+        refused = self._refusal(caller, tool)
+        if refused:
+            return _error_result(refused)
         await self._store_agent_events(chats)
         session = await self._agents.session(caller)
         if tool.own:
@@ -178,6 +181,15 @@ class ToolCalls:
             )
         context = ViewContext(chats, session, self._host, app)
         return _texts(await VIEWS[tool.name](context, ToolInput(arguments)))
+
+    def _refusal(self, caller: Caller, tool: AgentTool) -> str | None:
+        """Why the settings do not let this agent use the tool."""
+        name, chosen = self._agents.adapter(caller).name, self._agents.chosen(caller)
+        if not chosen.enabled:
+            return f"Sidecar is switched off for this agent: `adapters.{name}.enabled` in its settings."
+        if tool.name in SANDBOX_TOOLS and not chosen.sandbox_tools:
+            return f"{tool.name} is switched off: `adapters.{name}.sandbox_tools` in Sidecar's settings."
+        return None
 
 
 class _RunningCall:

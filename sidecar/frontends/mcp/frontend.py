@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -15,10 +15,11 @@ from sidecar_protocol.peer import Call, Cancelling, Peer
 
 from ...chat.services.client_app import ClientApp
 from ...rpc.dispatch import Dispatcher, Handler
+from ...settings import SettingsError
 from ...system.lazy import lazy_module
 from .eras import CAPABILITIES, INSTRUCTIONS, SERVER_INFO, Caller, Handshake, complete, discovered
 from .messages import METHODS, InitializeParams, ListParams, McpMethod, McpResult, Params
-from .tool_table import TOOLS
+from .tool_table import SANDBOX_TOOLS, TOOLS
 
 if TYPE_CHECKING:
     from ..base import StatusData
@@ -46,6 +47,7 @@ class McpFrontend:
         self._handshake = Handshake()
         self._app: ClientApp | None = None
         self._calls: calls.ToolCalls | None = None
+        self._agents: agent.Agents | None = None
         self._tasks = connection.tasks
         self._connected = False
         self._peer = Peer(
@@ -124,8 +126,24 @@ class McpFrontend:
         return {} if caller else complete(self._caller(call), {})
 
     async def _list_tools(self, call: Call, params: ListParams) -> McpResult:
-        tools = [tool.describe() for tool in TOOLS.values()]
-        return complete(self._caller(call), {"tools": tools}, listed=True)
+        caller = self._caller(call)
+        hidden = self._hidden_tools(caller)
+        tools = [tool.describe() for tool in TOOLS.values() if tool.name not in hidden]
+        return complete(caller, {"tools": tools}, listed=True)
+
+    def _hidden_tools(self, caller: Caller) -> Collection[str]:
+        """The tools that the settings keep from this agent. To find out which agent it is takes a while, so only when
+        something is set for one.
+        """
+        try:
+            if not self._host.system.settings(None).agents:
+                return ()
+        except SettingsError:
+            return ()  # a call says what is wrong
+        chosen = self._known_agents().chosen(caller)
+        if not chosen.enabled:
+            return TOOLS
+        return () if chosen.sandbox_tools else SANDBOX_TOOLS
 
     async def _call_tool(self, call: Call, params: Any) -> McpResult:
         caller = self._caller(call)
@@ -133,9 +151,13 @@ class McpFrontend:
 
     def _tool_calls(self) -> calls.ToolCalls:
         if self._calls is None:
-            agents = agent.Agents(self._host.opened_chats, agent.project_folder())
-            self._calls = calls.ToolCalls(agents, self._host, self._peer, self._tasks)
+            self._calls = calls.ToolCalls(self._known_agents(), self._host, self._peer, self._tasks)
         return self._calls
+
+    def _known_agents(self) -> agent.Agents:
+        if self._agents is None:
+            self._agents = agent.Agents(self._host.opened_chats, lambda: self._host.system.settings(None))
+        return self._agents
 
     def _connect(self, caller: Caller) -> None:
         """Take the name of the client, once; from now on the events of its hooks are stored."""
@@ -149,24 +171,23 @@ class McpFrontend:
         await self._tool_calls().store_events_forever()
 
     async def _list_resources(self, call: Call, params: ListParams) -> McpResult:
-        found = await library.list_resources(await self._host.opened_chats(), self._project(), params.cursor)
-        return complete(self._caller(call), found, listed=True)
+        caller, chats = self._caller(call), await self._host.opened_chats()
+        found = await library.list_resources(chats, self._known_agents().project(caller), params.cursor)
+        return complete(caller, found, listed=True)
 
     async def _list_templates(self, call: Call, params: ListParams) -> McpResult:
         return complete(self._caller(call), {"resourceTemplates": library.TEMPLATES}, listed=True)
 
     async def _read_resource(self, call: Call, params: Any) -> McpResult:
-        found = await library.read_resource(await self._host.opened_chats(), self._project(), params.uri)
-        return complete(self._caller(call), found, listed=True)
+        caller, chats = self._caller(call), await self._host.opened_chats()
+        found = await library.read_resource(chats, self._known_agents().project(caller), params.uri)
+        return complete(caller, found, listed=True)
 
     async def _list_prompts(self, call: Call, params: ListParams) -> McpResult:
         return complete(self._caller(call), {"prompts": library.PROMPTS}, listed=True)
 
     async def _get_prompt(self, call: Call, params: Any) -> McpResult:
         return complete(self._caller(call), library.get_prompt(params.name, params.arguments))
-
-    def _project(self) -> str | None:
-        return agent.project_folder()
 
 
 def _shutting_down() -> RpcError:

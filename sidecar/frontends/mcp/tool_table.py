@@ -169,3 +169,6 @@ _TABLE = (
 
 TOOLS: dict[str, AgentTool] = {tool.name: tool for tool in _TABLE}
 """In the order of `tools/list`, which is fixed."""
+
+SANDBOX_TOOLS = ("run_code", "run_batch")
+"""Those that run programs of the agent."""

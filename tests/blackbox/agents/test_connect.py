@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
-from sidecar.adapters import jsonc
+from sidecar.adapters import connections, jsonc
+from sidecar.adapters.base import HookFile
 from sidecar.adapters.registry import ADAPTERS
 from tests.support.spawner import Spawner
 
 CONNECTABLE = [name for name, adapter in ADAPTERS.items() if adapter.servers]
+HOOKED = [name for name, adapter in ADAPTERS.items() if adapter.hooks and adapter.hooks.user]
 IN_PROJECT = [name for name in CONNECTABLE if (servers := ADAPTERS[name].servers) and servers.project]
 
 SETTINGS = """\
@@ -85,16 +87,40 @@ def entry_in(name: str, path: Path) -> Any:
     servers = ADAPTERS[name].servers
     assert servers is not None
     text = path.read_text()
-    found: Any = tomllib.loads(text) if servers.entry == "toml" else jsonc.parse(text).value
+    found: Any = tomllib.loads(text) if servers.syntax == "toml" else jsonc.parse(text).value
     for key in (*servers.container, "sidecar"):
         found = found[key]
     return found
 
 
+def hooks_of(name: str) -> HookFile:
+    hooks = ADAPTERS[name].hooks
+    assert hooks is not None
+    return hooks
+
+
+def hook_file(name: str, folder: Path, scope: str = "user") -> Path:
+    place = hooks_of(name).user if scope == "user" else hooks_of(name).project
+    assert place is not None
+    return folder / place
+
+
+def other_hooks(name: str) -> str:
+    """A file of the agent with a hook that is not ours; "" where ours has a file to itself."""
+    hooks = hooks_of(name)
+    if hooks.own:
+        return ""
+    if hooks.syntax == "toml":
+        return '# mine\n[[hooks]]\nevent = "Stop"\ncommand = "their-own"  # stays\n\n[loop]\nmax = 3\n'
+    event = next(iter(hooks.format.events))
+    entry = json.dumps(hooks.format.entry(event, "their-own"))
+    return f'{{\n  // mine\n  "hooks": {{\n    "{event}": [\n      {entry} // stays\n    ]\n  }}\n}}\n'
+
+
 def original(name: str) -> str:
     servers = ADAPTERS[name].servers
     assert servers is not None
-    return TOML if servers.entry == "toml" else SETTINGS
+    return TOML if servers.syntax == "toml" else SETTINGS
 
 
 @pytest.mark.sampled(4)
@@ -152,24 +178,96 @@ def test_of_a_file_that_was_edited_since_only_our_entry_is_removed(run: Run, hom
         entry_in(name, path)
 
 
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("name", HOOKED)
+def test_hooks_are_added_beside_others_and_removed_byte_by_byte(run: Run, home: Path, name: str) -> None:
+    path, before = hook_file(name, home), other_hooks(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if before:
+        path.write_text(before)
+
+    run(name)
+    connected = path.read_text()
+    run(name)
+    again = path.read_text()
+    run(name, "--remove")
+
+    hooks = ADAPTERS[name].hooks
+    assert hooks is not None
+    assert connections.hook_platforms(hooks, connected, str(path)) == {name: len(hooks.format.events)}
+    assert "their-own" in connected or not before
+    assert again == connected
+    assert (path.read_text() if path.exists() else "") == before
+
+
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("name", IN_PROJECT)
-def test_a_project_gets_the_entry_and_a_block_of_instructions(run: Run, project: Path, name: str) -> None:
-    file = ADAPTERS[name].instructions
-    if file:
-        (project / file).write_text("# Rules\n\nBe brief.")
+@pytest.mark.parametrize("name", [name for name in HOOKED if not hooks_of(name).own])
+def test_of_hooks_that_were_edited_since_only_ours_are_removed(run: Run, home: Path, name: str) -> None:
+    path = hook_file(name, home)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(other_hooks(name))
+    run(name)
+    path.write_text(path.read_text().replace("their-own", "their-new"))
+
+    run(name, "--remove")
+
+    left = path.read_text()
+    assert left == other_hooks(name).replace("their-own", "their-new")
+
+
+def test_without_hooks_nothing_but_the_server_is_added(run: Run, home: Path) -> None:
+    run("claude-code", "--no-hooks")
+
+    assert not hook_file("claude-code", home).exists()
+    assert server_file("claude-code", home).exists()
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("name", [name for name in IN_PROJECT if ADAPTERS[name].instructions])
+def test_a_block_of_instructions_is_written_where_no_hook_gives_the_model_its_text(
+    run: Run, project: Path, name: str
+) -> None:
+    file = project / str(ADAPTERS[name].instructions)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("# Rules\n\nBe brief.")
 
     run(name, "--project")
-    assert entry_in(name, server_file(name, project, "project"))
-    if file:
-        text = (project / file).read_text()
-        assert text.startswith("# Rules\n\nBe brief.")
-        assert text.count("sidecar: begin") == 1
+    with_hooks = file.read_text()
+    run(name, "--project", "--remove")
+    run(name, "--project", "--no-hooks")
+    without_hooks = file.read_text()
     run(name, "--project", "--remove")
 
+    assert ("sidecar: begin" in with_hooks) is (ADAPTERS[name].hooks is None)
+    assert without_hooks.startswith("# Rules\n\nBe brief.")
+    assert without_hooks.count("sidecar: begin") == 1
+    assert file.read_text() == "# Rules\n\nBe brief."
     assert not server_file(name, project, "project").exists()
-    if file:
-        assert (project / file).read_text() == "# Rules\n\nBe brief."
+
+
+def test_hooks_that_another_file_brings_already_are_not_registered_again(
+    run: Run, home: Path, project: Path
+) -> None:
+    run("claude-code", "--project")
+    copilot = run("copilot", "--project").stdout
+    run("codex")
+    codex = run("codex", "--project").stdout
+
+    assert ".claude/settings.json work here too" in copilot
+    assert not hook_file("copilot", project, "project").exists()
+    assert ".codex/hooks.json work here too" in codex
+    assert not hook_file("codex", project, "project").exists()
+
+
+def test_one_file_that_two_agents_read_has_our_hooks_once(run: Run, home: Path) -> None:
+    run("vscode")
+    run("claude-code")
+    both = hook_file("claude-code", home).read_text()
+    run("vscode", "--remove")
+
+    hooks = hooks_of("claude-code")
+    assert connections.hook_platforms(hooks, both, "") == {"claude-code": len(hooks.format.events)}
+    assert hook_file("claude-code", home).read_text() == both
 
 
 def test_a_dry_run_shows_the_change_and_writes_nothing(run: Run, home: Path) -> None:
@@ -224,8 +322,31 @@ def test_a_link_to_dotfiles_is_followed(run: Run, home: Path, tmp_path: Path) ->
 
 
 def test_an_agent_without_such_a_file_says_so(run: Run) -> None:
-    assert "no settings for MCP servers" in run("pi", code=2).stderr
     assert "no project file" in run("windsurf", "--project", code=2).stderr
+
+
+def test_a_file_with_comments_is_used_where_there_is_one(run: Run, home: Path) -> None:
+    path = home / ".config/opencode/opencode.jsonc"
+    path.parent.mkdir(parents=True)
+    path.write_text("{ /* mine */ }")
+
+    run("opencode", "--no-hooks")
+
+    assert entry_in("opencode", path)
+    assert [each.name for each in path.parent.glob("opencode.json")] == []
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "kimi"])
+def test_hooks_that_are_not_valid_are_named_and_nothing_is_changed(run: Run, home: Path, name: str) -> None:
+    path = hook_file(name, home)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('hooks = "\n' if path.suffix == ".toml" else '{\n"hooks": {]}')
+
+    error = run(name, code=1).stderr
+
+    assert f"{path}, line {1 if path.suffix == '.toml' else 2}" in error
+    assert not server_file(name, home).exists() or server_file(name, home) == path
+    assert list(home.rglob("*before-sidecar")) == []
 
 
 def test_the_list_says_what_is_connected(run: Run) -> None:

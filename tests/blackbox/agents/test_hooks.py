@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
+from sidecar.adapters.hook_command import LIMIT_S
 from tests.support.spawner import Spawner
 from tests.support.wire import Json
 
 from .conftest import StartHost
+from .hooks import HookRunner
 
 Hook = Callable[..., Any]
 
@@ -24,22 +26,7 @@ OUTPUT = "\n".join(f"test {number} walrus failed" for number in range(400))
 @pytest.fixture
 def hook(tmp_path: Path, project: Path) -> Hook:
     """Run the hook of a platform for an event; return its answer, None when it gives none."""
-    environment = Spawner(tmp_path).environment()
-
-    def run(platform: str, event: str, raw: bytes | None = None, **payload: Any) -> Json | None:
-        payload = {"session_id": "s1", "cwd": str(project), **payload}
-        done = subprocess.run(
-            [sys.executable, "-m", "sidecar", "hook", "--platform", platform, event],
-            input=json.dumps(payload).encode() if raw is None else raw,
-            env=environment,
-            capture_output=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        answer: Json | None = json.loads(done.stdout) if done.stdout else None
-        return answer
-
-    return run
+    return HookRunner(Spawner(tmp_path).environment(), project)
 
 
 def have_session(hook: Hook) -> None:
@@ -74,6 +61,52 @@ def test_hooks_and_calls_of_one_session_meet_in_one_chat(hook: Hook, start_host:
     assert "Why does the walrus" in text
     assert "tusk is missing" in text
     assert "narwhal" in text
+
+
+def test_every_prompt_of_a_session_is_in_its_chat(hook: Hook, start_host: StartHost) -> None:
+    have_session(hook)
+    hook("claude-code", "UserPromptSubmit", prompt="And the narwhal?")
+    host = start_host(client="claude-code", env={"CLAUDE_CODE_SESSION_ID": "s1"})
+    host.text("stats")
+
+    (chat,) = [one["uri"] for one in host.request("resources/list")["resources"] if "/chat/" in one["uri"]]
+    text = host.request("resources/read", uri=chat)["contents"][0]["text"]
+    assert text.index("Why does the walrus") < text.index("tusk is missing") < text.index("the narwhal?")
+
+
+def test_an_event_that_two_hooks_have_written_is_stored_once(hook: Hook, start_host: StartHost) -> None:
+    for _ in range(2):
+        hook("claude-code", "UserPromptSubmit", prompt="Where is the tusk?", prompt_id="p1")
+
+    assert start_host().text("search_chats", query="tusk").count("Where is the tusk?") == 1
+
+
+def test_after_a_compaction_the_session_gets_goals_files_and_plans(
+    hook: Hook, start_host: StartHost, project: Path
+) -> None:
+    have_session(hook)
+    edit = {"file_path": str(project / "src/tusk.py"), "old_string": "a", "new_string": "b"}
+    hook("claude-code", "PostToolUse", tool_name="Edit", tool_input=edit, tool_response={})
+    todos = [{"content": "Draw the tusk", "status": "in_progress", "activeForm": "Drawing"}]
+    hook("claude-code", "PostToolUse", tool_name="TodoWrite", tool_input={"todos": todos}, tool_response={})
+    hook("claude-code", "PreCompact", trigger="auto")
+    host = start_host(client="claude-code")
+    host.text("stats")
+    answer = hook("claude-code", "SessionStart", source="compact")
+
+    text = answer["hookSpecificOutput"]["additionalContext"]
+    assert "Why does the walrus test fail?" in text
+    assert "src/tusk.py" in text
+    assert "Draw the tusk" in text
+    assert len(text) < 4000
+
+
+def test_a_session_that_goes_on_gets_nothing_that_it_has_already(hook: Hook, start_host: StartHost) -> None:
+    have_session(hook)
+    start_host().text("stats")
+
+    assert hook("claude-code", "SessionStart", source="resume") is None
+    assert hook("claude-code", "UserPromptSubmit", prompt="And?") is None
 
 
 def test_events_are_stored_once_however_often_the_server_starts(hook: Hook, start_host: StartHost) -> None:
@@ -162,6 +195,34 @@ def test_garbage_never_stops_the_agent(hook: Hook, event: str, raw: bytes) -> No
     assert hook("claude-code", event, raw) is None
 
 
+@pytest.mark.parametrize("hung", [pytest.param(True, marks=pytest.mark.slow), False])
+def test_a_hook_that_cannot_go_on_gives_up_before_the_agent_does(
+    tmp_path: Path, project: Path, hung: bool
+) -> None:
+    """Its input never ends, or its folder cannot be written: the agent goes on without an answer."""
+    data = tmp_path / "data"
+    if not hung:
+        data.write_text("a file where the folder should be")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sidecar", "hook", "--platform", "copilot", "userPromptSubmitted"],
+        env=Spawner(tmp_path).environment(),
+        cwd=project,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    process.stdin.write(b'{"sessionId": "s", "prompt": "Go"}')
+    process.stdin.flush()
+    if not hung:
+        process.stdin.close()
+        process.stdin = None
+
+    assert process.wait(LIMIT_S + 60) == 0
+    out, _ = process.communicate()
+    assert out == b""
+
+
 def test_an_event_file_that_is_damaged_does_not_hold_the_others_up(
     hook: Hook, start_host: StartHost, tmp_path: Path
 ) -> None:
@@ -174,17 +235,19 @@ def test_an_event_file_that_is_damaged_does_not_hold_the_others_up(
     assert "tusk" in start_host().text("search_chats", query="tusk")
 
 
-def test_wrong_words_say_how_the_command_is_used(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [["SessionStart"], ["--platform", "nobody", "SessionStart"], []])
+def test_wrong_words_say_how_the_command_is_used_and_deny_nothing(tmp_path: Path, words: list[str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "sidecar", "hook", "SessionStart"],
+        [sys.executable, "-m", "sidecar", "hook", *words],
         env=Spawner(tmp_path).environment(),
+        input="{}",
         capture_output=True,
         text=True,
         check=False,
     )
 
-    assert done.returncode == 2
-    assert "usage: sidecar hook --platform NAME EVENT" in done.stderr
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "usage: sidecar hook --platform NAME EVENT" in done.stderr or "nobody" in done.stderr
 
 
 def test_a_purge_leaves_nothing_of_a_session_behind(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sidecar.adapters.registry import ADAPTERS, UNKNOWN, detect, session_id
+from sidecar.system.choices import AGENTS
 
 COPILOT = {"COPILOT_AGENT_SESSION_ID": "c-1", "CLAUDE_PROJECT_DIR": "/p"}
 
@@ -52,3 +53,31 @@ def test_a_session_is_named_by_its_own_agent(
 
 def test_an_unknown_client_has_no_session_id() -> None:
     assert session_id(UNKNOWN, {"session_id": "x"}, COPILOT) is None
+
+
+@pytest.mark.parametrize(
+    ("environ", "folders", "parents", "found"),
+    [
+        ({}, [], [], "mcp"),
+        ({}, [["src", ".gemini"]], ["zed"], "gemini-cli"),
+        ({}, [["src", ".gemini", ".codex"], [".qwen"]], [], "qwen-code"),
+        ({}, [["src"], [".codex", ".cursor"]], ["node", "cli", "cursor"], "cursor"),
+        ({}, [[".mcp.json", ".vscode", ".github", ".config"]], ["bash", "zed", "codex"], "zed"),
+        ({"QWEN_CODE_SESSION_ID": "q"}, [[".gemini"]], ["codex"], "qwen-code"),
+        ({"CLAUDECODE": "1", "OPENCODE": "1"}, [], ["opencode"], "opencode"),
+    ],
+)
+def test_a_client_without_a_name_is_known_by_variables_then_folders_then_processes(
+    environ: dict[str, str], folders: list[list[str]], parents: list[str], found: str
+) -> None:
+    assert detect("", environ, folders=folders, parents=parents).name == found
+
+
+def test_nothing_is_guessed_when_the_user_does_not_want_it() -> None:
+    environ = {"CLAUDECODE": "1"}
+    assert detect("", environ, guess=False, folders=[[".codex"]], parents=["codex"]).name == "mcp"
+    assert detect("", environ, "zed", guess=False).name == "zed"
+
+
+def test_commands_and_settings_name_every_agent() -> None:
+    assert tuple(ADAPTERS) == AGENTS
