@@ -88,9 +88,9 @@ format: $(STAMP) ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-chat: $(STAMP) ## a streaming chat in the terminal; without a key or a model, with a small one that is fetched once
+chat: $(STAMP) ## a streaming chat in the terminal; without a key or a model, with one to choose that is fetched once
 	@[ -n "$$SIDECAR_MODEL$$ANTHROPIC_API_KEY$$OPENAI_API_KEY$$GEMINI_API_KEY$$GOOGLE_API_KEY" ] || \
-	  $(BIN)/sidecar models fetch smollm2
+	  $(BIN)/sidecar models choose
 	@$(BIN)/sidecar chat $(ARGS)
 
 generate: $(STAMP) ## write protocol/openrpc.json and protocol/README.md anew

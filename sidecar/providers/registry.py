@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .http import anthropic, gemini, ollama, openai_chat, openai_responses
     from .http import provider as http_provider
     from .http.dialect import Dialect
+    from .local import files as local_files
     from .local import provider as local_provider
 else:
     catalogue = lazy_module("sidecar.providers.catalogue")
@@ -31,6 +32,7 @@ else:
     openai_chat = lazy_module("sidecar.providers.http.openai_chat")
     openai_responses = lazy_module("sidecar.providers.http.openai_responses")
     http_provider = lazy_module("sidecar.providers.http.provider")
+    local_files = lazy_module("sidecar.providers.local.files")
     local_provider = lazy_module("sidecar.providers.local.provider")
     scripted = lazy_module("sidecar.providers.scripted")
 
@@ -190,7 +192,10 @@ class ProviderRegistry:
         connection = self._endpoints.get("local")
         assert connection is not None
         listed = await self._provider(connection).models()
-        return next((entry.id for entry in listed if entry.available), None)
+        available = [entry.id for entry in listed if entry.available]
+        # Of those that `models fetch` knows the largest: whoever fetched it wants it to answer.
+        known = [id for id in available if id.removeprefix("local:") in local_files.TITLES]
+        return known[-1] if known else next(iter(available), None)
 
     def _trial(self, provider: str, name: str) -> Provider:
         handle = (provider, name if provider == "scripted" else "")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sidecar_protocol.framing import Frame
 
 from ..chat.services.client_app import ClientApp
+from ..chat.sessions.session import Session
 from ..frontends.registry import FrontendConnection, FrontendEntry, FrontendRegistry
 
 if TYPE_CHECKING:
@@ -67,6 +68,10 @@ class ClientConnection:
             self._frontend.send_status(type, data)
         else:
             self._held_statuses.append((type, data))
+
+    def report_access(self, session: Session) -> None:
+        if self._frontend:
+            self._frontend.report_access(session)
 
     def reset(self) -> None:
         if self._frontend:

@@ -290,6 +290,7 @@ class Server:
             lambda id, change: self._connection.send_status(
                 "chats.changed", {"sessionId": id, "change": change}
             ),
+            self._connection.report_access,
         )
         self._tasks.start_soon(watch.run)
         self._tasks.start_soon(watch.renew)

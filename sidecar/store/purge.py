@@ -47,6 +47,7 @@ CHAT_TABLES = {
     "mcp_secrets": PurgeTable(),
     "sent_requests": PurgeTable(),
     "sent_uses": PurgeTable(),
+    "handed_requests": PurgeTable(),
 }
 """Tables whose column `chat` names the owner of a row."""
 

@@ -17,6 +17,7 @@ from .facets.blobs import Blobs
 from .facets.chats import ChatRows
 from .facets.chats import Snapshot as Snapshot
 from .facets.compactions import Compactions
+from .facets.handed import HandedRequests
 from .facets.hooks import Hooks
 from .facets.instruction_rules import InstructionRules
 from .facets.journal import Appended as Appended
@@ -68,6 +69,11 @@ class Store(ManagedDatabase):
     def leases(self) -> Leases:
         """Which process may write to which chat."""
         return Leases(self._db, self.me, self._is_alive)
+
+    @property
+    def handed(self) -> HandedRequests:
+        """Requests that processes hand to the owner of a chat."""
+        return HandedRequests(self._db, self.me, self._is_alive)
 
     @property
     def turns(self) -> Turns:

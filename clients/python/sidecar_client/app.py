@@ -280,10 +280,17 @@ class Sidecar:
             if notification.method == "event":
                 event = decode(notification.params)
                 self._feed(event.session_id).receive(event)
-            elif notification.method == "status" and self._status is not None:
-                self._status(msgspec.convert(notification.params, m.Status))
+            elif notification.method == "status":
+                self._note_status(msgspec.convert(notification.params, m.Status))
         except msgspec.ValidationError as error:
             logger.warning("ignored a notification that this client does not understand: %s", error)
+
+    def _note_status(self, status: m.Status) -> None:
+        chat = self._chats.get(str(status.data.get("sessionId")))
+        if status.type == "access" and chat:
+            chat.access = str(status.data.get("access", chat.access))
+        if self._status is not None:
+            self._status(status)
 
     def _feed(self, session_id: str) -> Feed:
         if session_id not in self._feeds:

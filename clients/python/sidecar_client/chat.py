@@ -30,7 +30,9 @@ class Home(Desk, Protocol):
 
 
 class Chat:
-    """An open chat. `opened` is what `chat/open` answered; `title` and `state` follow the events since."""
+    """An open chat. `opened` is what `chat/open` answered; `title` and `state` follow the events since, and `access`
+    is `reader` while another process runs a turn of it.
+    """
 
     def __init__(
         self, home: Home, link: Link, feed: Feed, params: m.ChatOpenParams, opened: m.ChatOpenResult
@@ -49,11 +51,6 @@ class Chat:
     def status(self) -> str:
         """`created`, `resumed`, `attached` or `recovered`."""
         return self.opened.status
-
-    @property
-    def access(self) -> str:
-        """`writer`, or `reader` while another process answers this chat."""
-        return self.opened.access
 
     @property
     def turns(self) -> list[m.Turn]:
@@ -274,6 +271,7 @@ class Chat:
         self.opened = opened
         self.title = opened.title
         self.state: str = opened.state
+        self.access: str = opened.access
         self.project_path = opened.project_path
 
     def _watch(self, event: Event) -> None:

@@ -21,7 +21,7 @@ MEANINGS: dict[str, str] = {
     "cursor_expired": "Another epoch, or a seq ahead of the chat; `epoch` and `lastSeq` say where it is.",
     "deleted": "The chat was deleted; `chat/open` creates it again.",
     "precondition_failed": "Not as the request needs it: a revision, a version, the running turn, a file, the project.",
-    "locked": "Another process writes to this chat; `owner` names it.",
+    "locked": "Another process writes to this chat, and cannot be asked for this or is silent; `owner` names it.",
     "request_closed": "The question was answered before; `outcome` tells how.",
     "provider_error": "The model's provider failed; `reason` tells how.",
     "context_budget": "It does not fit the model's window: `needed`, `available`.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 from .base import Json, Wire
-from .chats import ChatStateName, OpenFile
+from .chats import ChatStateName, OpenFile, Owner
 from .content import ContentBlock, ErrorObject, Item, Usage
 from .context import ContextBlock
 from .details import ItemType
@@ -448,6 +448,17 @@ class ChatsChanged(Wire, kw_only=True, frozen=True):
     """What happened to it: created, updated or deleted."""
 
 
+class AccessStatus(Wire, kw_only=True, frozen=True):
+    session_id: str
+    """The chat."""
+    chat_id: str | None
+    """The app's id of it; null for a chat that has none."""
+    access: Literal["writer", "reader"]
+    """`reader` while another process writes to the chat."""
+    owner: Owner | None = None
+    """The process that writes; absent with `writer`."""
+
+
 class StorageStatus(Wire, kw_only=True, frozen=True):
     state: Literal["ready", "migrating", "newer", "readonly", "quarantined", "full", "removed", "replaced"]
     """The state of the database."""
@@ -507,6 +518,9 @@ class McpStatus(ToolServer, kw_only=True, frozen=True):
 
 STATUS_TYPES: dict[str, EventRow] = {
     "chats.changed": EventRow(ChatsChanged, "A chat changed, in this process or in another."),
+    "access": EventRow(
+        AccessStatus, "Another process began or ceased to write to a chat that this connection has open."
+    ),
     "storage": EventRow(StorageStatus, "The database is in another state."),
     "models": EventRow(ModelsStatus, "Models, or a provider's key, changed: ask `models/list` again."),
     "mcp": EventRow(McpStatus, "An MCP server is in another state."),

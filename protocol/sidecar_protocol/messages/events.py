@@ -40,7 +40,7 @@ class Event(Wire, kw_only=True, frozen=True):
 class Status(Wire, kw_only=True, frozen=True):
     """What belongs to no chat. It has no seq, and is not repeated."""
 
-    type: Literal["chats.changed", "storage", "models", "mcp", "trust", "progress"]
+    type: Literal["chats.changed", "storage", "models", "mcp", "trust", "progress", "access"]
     """What the notification is about; clients ignore types that they do not know."""
     data: Json
     """The members of this type."""

@@ -11,6 +11,9 @@ from ...model.content import Block
 
 Delivery = Literal["queue", "steer", "interrupt", "reject"]
 
+QueueFate = Literal["pause", "keep", "clear"]
+"""What becomes of waiting prompts when the turn before them is cancelled."""
+
 
 class IncomingPrompt(msgspec.Struct, frozen=True):
     """A prompt as a client sends it. Its `content` is stored already; `replace` names the turn that it replaces."""

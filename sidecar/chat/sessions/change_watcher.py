@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import anyio
 
-from ...model.chats import Chat
+from ...model.chats import Chat, Lease
 from ...model.failures import Failure
 from ...store import Store
+from ...system.lazy import lazy_module
 from .chats import Chats
+from .session import Session
+
+if TYPE_CHECKING:
+    from . import handover
+else:
+    handover = lazy_module("sidecar.chat.sessions.handover")
 
 logger = logging.getLogger(__name__)
 
@@ -28,12 +35,20 @@ FileEvent = Literal["created", "updated", "deleted"]
 
 
 class ChangeWatcher:
-    """Calls `announce` for every chat that changed, in this process or another."""
+    """Calls `announce` for every chat that changed, in this process or another, and `announce_access` for every chat
+    that another process begins or ceases to write to. Executes what other processes hand to this one.
+    """
 
-    def __init__(self, chats: Chats, announce: Callable[[str, FileEvent], None]) -> None:
+    def __init__(
+        self,
+        chats: Chats,
+        announce: Callable[[str, FileEvent], None],
+        announce_access: Callable[[Session], None],
+    ) -> None:
         self._chats = chats
         self._store: Store = chats.store
         self._announce = announce
+        self._announce_access = announce_access
         self._known: set[int] = set()
 
     async def run(self) -> None:
@@ -46,9 +61,12 @@ class ChangeWatcher:
                     revision = await self._store.chats.revision()
                 await anyio.sleep(WATCH_INTERVAL_S)
                 seen, latest = await self._store.changed_elsewhere(), await self._store.chats.revision()
-                if seen != version or latest != revision:
+                if is_changed := seen != version or latest != revision:
                     changed = await self._store.chats.changed_since(revision)
                     await self._announce_changes(changed)
+                    await self._serve_others()
+                await self._check_access(is_changed)
+                if is_changed:
                     # After the announcements: when one fails, the next round announces again.
                     version, revision = seen, latest
             except Failure as failure:
@@ -79,6 +97,32 @@ class ChangeWatcher:
                 if not others[id].holds_lease:
                     others[id].recorder.feed.catch_up(max(last_seq, others[id].recorder.feed.last_seq))
 
+    async def _serve_others(self) -> None:
+        """Execute the requests of other processes for chats that this one writes to."""
+        own = {session.chat.id: session for session in self._chats.sessions if session.holds_lease}
+        if not own:
+            return
+        services = self._chats.services
+        for row in await self._store.handed.take(list(own)):
+            services.tasks.start_soon(handover.serve, own[row.chat], self._store, services.requests, row)
+
+    async def _check_access(self, is_changed: bool) -> None:
+        """Announce chats that another process begins or ceases to write to. One that is killed changes nothing in the
+        database, so what is known to be held is looked at each time.
+        """
+        looked = {session: session.holder for session in self._chats.sessions}
+        if not (is_changed or any(looked.values())):
+            return
+        leases = await self._store.leases.of([session.chat.id for session in looked])
+        for session, known in looked.items():
+            # A `chat/open` may have looked later than this, and its answer says what it saw.
+            if session.holder is known:
+                lease = leases.get(session.chat.id)
+                held = not session.holds_lease and self._store.leases.other_holder(lease) is not None
+                session.holder = lease if held else None
+                if _owner(session.holder) != _owner(known):
+                    self._announce_access(session)
+
     async def _drop_lost_leases(self) -> None:
         """End turns of chats whose lease another process took while this process was stopped for too long."""
         holding = [
@@ -96,3 +140,7 @@ class ChangeWatcher:
         new = chat.id not in self._known and chat.turns == 0
         self._known.add(chat.id)
         return "created" if new else "updated"
+
+
+def _owner(lease: Lease | None) -> str | None:
+    return lease.owner.instance if lease and lease.owner else None

@@ -186,7 +186,8 @@ class Chats:
         held = self.store.leases.other_holder(snapshot.lease) is not None
         if not session.holds_lease and not session.recorder.busy:
             session.adopt(snapshot)
-        return ChatView(snapshot, snapshot.lease if held else None)
+        session.holder = snapshot.lease if held else None
+        return ChatView(snapshot, session.holder)
 
     async def delete(self, address: ChatAddress, detach: Callable[[str], object]) -> tuple[str, bool]:
         """Purge a chat; False when there was none. `detach` ends the caller's attachment; others get `chat.deleted`."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
-from ...model.chats import Chat, EffectiveConfig, Prompt
+from ...model.chats import Chat, EffectiveConfig, Lease, Prompt
 from ...model.events import NewEvent, StoredEvent
 from ...model.failures import Failure, Refused, repaired_meanwhile
 from ...store.store import Snapshot, StaleWrite, Store
@@ -25,11 +25,13 @@ from ..request.resume import ResumeSnapshots
 from ..services.services import ChatServices
 from ..tool_calls.environment import ToolEnvironment
 from . import config, crash_closure, import_undo
+from .handed import Handed
 from .turn_runner import TurnRunner
 
 if TYPE_CHECKING:
-    from . import hook_turns
+    from . import handover, hook_turns
 else:
+    handover = lazy_module("sidecar.chat.sessions.handover")
     hook_turns = lazy_module("sidecar.chat.sessions.hook_turns")
 
 logger = logging.getLogger(__name__)
@@ -41,6 +43,19 @@ DYING_WAIT_S = 0.1
 """A killed process takes a moment to be gone; only then may its chat be taken over."""
 
 T = TypeVar("T")
+
+
+def _patience() -> Callable[[LeaseHeld], Awaitable[None]]:
+    """Wait for an owner that is about to end; refuse the change when it does not end in time."""
+    start = anyio.current_time()
+
+    async def wait(held: LeaseHeld) -> None:
+        limit = CLOSING_WAIT_S if held.lease.closing else DYING_WAIT_S
+        if anyio.current_time() - start > limit:
+            raise held
+        await anyio.sleep(DYING_WAIT_S / 4)
+
+    return wait
 
 
 class JournalWriter:
@@ -62,6 +77,8 @@ class JournalWriter:
         self.deleted = False
         self.leaving = False
         self.is_outdated = False
+        self.holder: Lease | None = None
+        """The lease of another process, as the clients of this one know it."""
         self._advancing = False
         self.compacting = False
         self.compaction_ended = anyio.Event()
@@ -166,9 +183,15 @@ class JournalWriter:
         self.deleted = True
         self.recorder.feed.close()
 
-    async def _run_change(self, change: Callable[[], Awaitable[T]]) -> T:
-        """Run a change under the lock, again from its start when another process was faster."""
-        start = anyio.current_time()
+    async def _run_change(
+        self,
+        change: Callable[[], Awaitable[T]],
+        on_held: Callable[[LeaseHeld], Awaitable[None]] | None = None,
+    ) -> T:
+        """Run a change under the lock, again from its start when another process was faster. `on_held` runs when
+        another process writes to the chat; by default the change is refused, unless that process is about to end.
+        """
+        on_held = on_held or _patience()
         async with self.lock:
             while True:
                 if self.leaving:
@@ -186,10 +209,29 @@ class JournalWriter:
                 except UnclosedChat:
                     await self.close_crash()
                 except LeaseHeld as held:
-                    patience = CLOSING_WAIT_S if held.lease.closing else DYING_WAIT_S
-                    if anyio.current_time() - start > patience:
-                        raise
-                    await anyio.sleep(DYING_WAIT_S / 4)
+                    await on_held(held)
+
+    async def _run_or_hand_over(self, change: Callable[[], Awaitable[T]], handed: Handed[T]) -> T:
+        """Run a change, or let the process run it that writes to the chat now."""
+
+        async def run_here() -> T:
+            # Before the change reads anything: what this process knows of the chat may be old.
+            await self._check_writable()
+            return await change()
+
+        async def hand_over(held: LeaseHeld) -> None:
+            if row := await handover.hand_over(self._store, self.chat.id, handed.request, held):
+                raise handover.Taken(row, held)
+
+        while True:
+            try:
+                return await self._run_change(run_here, hand_over)
+            except handover.Taken as taken:
+                outcome = await handover.wait_outcome(self._store, taken)
+            async with self.lock:
+                await self.refresh_unless_owner()
+            if outcome is not None:
+                return outcome.read(handed)
 
     async def apply(self, make: Callable[[], Awaitable[tuple[T, list[NewEvent]]]]) -> tuple[T, int]:
         """Make events from the current state of the chat and commit them; return the result of `make` and the newest
@@ -276,7 +318,7 @@ class JournalWriter:
     async def _check_writable(self) -> None:
         """Raise LeaseHeld when another live process writes to this chat, even when there is nothing to write now."""
         if not self.holds_lease:
-            lease = (await self._store.chats.snapshot(self.chat.id, 0, 0)).lease
+            lease = (await self._store.leases.of([self.chat.id])).get(self.chat.id)
             if lease and self._store.leases.other_holder(lease):
                 raise LeaseHeld(lease)
 

@@ -19,6 +19,7 @@ from ...model.failures import Failure, Refused, StorageFailed
 from ...store.tables.leases import LeaseHeld
 from ..journal import event_factory
 from .arrivals import PromptReceipt
+from .handed import Handed, HandedEdit, HandedRemoval, HandedResume
 from .journal_writer import JournalWriter
 
 logger = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ class QueuedChat(JournalWriter, ABC):
             await self._record(event_factory.prompt_event("prompt.edited", edited, revision=edited.revision))
             self.queue[place] = edited
 
-        await self._run_change(change)
+        await self._run_or_hand_over(change, Handed(HandedEdit(prompt_id, content, revision), None))
 
     async def remove(self, prompt_id: str, revision: int | None) -> None:
         async def change() -> None:
@@ -46,18 +47,17 @@ class QueuedChat(JournalWriter, ABC):
             del self.queue[place]
             await self._release_if_idle()
 
-        await self._run_change(change)
+        await self._run_or_hand_over(change, Handed(HandedRemoval(prompt_id, revision), None))
 
     async def resume_queue(self) -> None:
         async def change() -> None:
-            await self._check_writable()
             await self.refresh_unless_owner()
             if self.chat.queue_paused:
                 await self._record(event_factory.queue_event(False, "resumed"))
                 self.chat = msgspec.structs.replace(self.chat, queue_paused=False)
             self._advance_soon()
 
-        await self._run_change(change)
+        await self._run_or_hand_over(change, Handed(HandedResume(), None))
 
     @abstractmethod
     async def _start(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import anyio
 import msgspec
@@ -21,7 +21,7 @@ from ...model.content import STATUS_OF_REASON, EndReason, Turn
 from ...model.events import NewEvent, StoredEvent
 from ...model.failures import Failure, Refused, StorageFailed, invalid_param, out_of_memory
 from ...model.refusals import has_refused_prompt
-from ...store.tables.leases import LeaseHeld, LeaseLost, UnclosedChat
+from ...store.tables.leases import LeaseLost, UnclosedChat
 from ...store.tables.turns import unknown_turn
 from ...system.lazy import lazy_module
 from ..compaction import auto_compaction
@@ -29,7 +29,8 @@ from ..journal import event_factory
 from ..journal.running_turn import RunningTurn, failure_data, new_id, turn_ended_event
 from ..services.services import ChatServices
 from . import config, crash_closure, titles
-from .arrivals import CancelResult, IncomingPrompt, PromptReceipt
+from .arrivals import CancelResult, IncomingPrompt, PromptReceipt, QueueFate
+from .handed import Handed, HandedCancel, HandedPrompt
 from .prompt_queue import RETRY_STORAGE_S, QueuedChat
 from .server_secrets import take_secrets
 
@@ -64,7 +65,9 @@ class Session(QueuedChat):
         steers = prompt.delivery == "steer" and self.turn is not None and self.turn.takes_steers
         if steers and self.environment.has_hooks():
             prompt = await hook_turns.on_steer(self, prompt)
-        return await self._run_change(lambda: self._send(prompt))
+        return await self._run_or_hand_over(
+            lambda: self._send(prompt), Handed(HandedPrompt(prompt), PromptReceipt)
+        )
 
     async def send_call(self, prompt: IncomingPrompt) -> PromptReceipt | None:
         """Start a turn for a tool call of the client, or add the call to such a turn. None while another turn runs."""
@@ -76,9 +79,11 @@ class Session(QueuedChat):
         """Answer a turn's prompt again, or continue an unfinished turn."""
         return await self._run_change(lambda: self._retry(prompt_id, turn_id, in_place, overrides))
 
-    async def cancel(self, turn_id: str | None, queue: Literal["pause", "keep", "clear"]) -> CancelResult:
+    async def cancel(self, turn_id: str | None, queue: QueueFate) -> CancelResult:
         """End the running turn; returns once its end is committed."""
-        async with self.lock:
+        running: list[RunningTurn] = []
+
+        async def change() -> CancelResult:
             turn = self.turn
             if turn is None or (turn_id is not None and turn_id != turn.id):
                 return await self._cancel_without_turn(turn_id)
@@ -86,10 +91,18 @@ class Session(QueuedChat):
                 await self._clear_queue()
             elif queue == "pause" and not turn.ending:
                 await self._pause_queue("cancelled")
-        ended_before = turn.ending
+            running.append(turn)
+            return CancelResult("already_ended" if turn.ending else "cancelled")
+
+        handed: Handed[CancelResult] = Handed(HandedCancel(turn_id, queue), CancelResult)
+        found = await self._run_or_hand_over(change, handed)
+        if not running:
+            return found
+        # Not under the lock: requests that come meanwhile need not wait for the end.
+        turn = running[-1]
         turn.cancel("cancelled")
         await turn.wait_ended()
-        return CancelResult("already_ended" if ended_before else "cancelled", turn.end_seq)
+        return CancelResult(found.outcome, turn.end_seq)
 
     async def rename(self, title: str | None, by: str = "user") -> int:
         """Set the title, or go back to one from the chat's first words. One that is not the user's stays away from a
@@ -471,21 +484,19 @@ class Session(QueuedChat):
         return [NewEvent("chat.rewound", {"head": turn.parent_turn_id, "hidden": hidden})]
 
     async def _cancel_without_turn(self, turn_id: str | None) -> CancelResult:
-        snapshot = await self._store.chats.snapshot(self.chat.id, 0, 0)
-        if turn_id is not None:
-            turn = await self._store.turns.get(self.chat.id, turn_id)
-            if turn is None:
-                waiting = any(prompt.turn_id == turn_id for prompt in self.queue)
-                raise (
-                    invalid_param("turnId", "a turn that runs; use prompt/remove")
-                    if waiting
-                    else unknown_turn(turn_id)
-                )
-            if turn.status != "running":
-                return CancelResult("already_ended", await self._store.turns.end_seq(self.chat.id, turn_id))
-        lease = snapshot.lease
-        if lease and self._store.leases.other_holder(lease) and snapshot.chat.state != "idle":
-            raise LeaseHeld(lease)
+        if turn_id is None:
+            return CancelResult("nothing_running")
+        turn = await self._store.turns.get(self.chat.id, turn_id)
+        if turn is None:
+            await self.refresh_unless_owner()
+            waiting = any(prompt.turn_id == turn_id for prompt in self.queue)
+            raise (
+                invalid_param("turnId", "a turn that runs; use prompt/remove")
+                if waiting
+                else unknown_turn(turn_id)
+            )
+        if turn.status != "running":
+            return CancelResult("already_ended", await self._store.turns.end_seq(self.chat.id, turn_id))
         return CancelResult("nothing_running")
 
     async def _first_words(self) -> str | None:

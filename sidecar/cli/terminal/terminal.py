@@ -121,4 +121,6 @@ class Terminal:
         if chat.status == "created":
             self._own.say(f"A new chat, {self._line.name}.", "dim")
         if chat.access == "reader":
-            self._own.say("Another process answers this chat; you can read along.", "yellow")
+            self._own.say(
+                "Another process runs a turn of this chat; you can read along, prompt and cancel.", "yellow"
+            )

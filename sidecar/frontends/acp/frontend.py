@@ -23,6 +23,7 @@ from .prompts import PromptHandlers
 from .sessions import Sessions
 
 if TYPE_CHECKING:
+    from ...chat.sessions.session import Session
     from ..base import StatusData
     from ..registry import FrontendConnection
 
@@ -67,6 +68,9 @@ class AcpFrontend:
         elif type == "mcp" and data.get("state") == "failed":
             error = str(data.get("error") or "")
             self._sessions.notify(("warning", f"The MCP server {data.get('name')} failed", error or None))
+
+    def report_access(self, session: Session) -> None:
+        """The protocol has no such message."""
 
     def reset(self) -> None:
         self._sessions.fail_all(errors.acp_error(to_error(repaired_meanwhile())))

@@ -22,6 +22,7 @@ from .messages import METHODS, InitializeParams, ListParams, McpMethod, McpResul
 from .tool_table import SANDBOX_TOOLS, TOOLS
 
 if TYPE_CHECKING:
+    from ...chat.sessions.session import Session
     from ..base import StatusData
     from ..registry import FrontendConnection
     from . import agent, calls, library, questions
@@ -68,6 +69,9 @@ class McpFrontend:
         self._peer.receive(frame)
 
     def send_status(self, type: str, data: StatusData) -> None:
+        """MCP has no such message."""
+
+    def report_access(self, session: Session) -> None:
         """MCP has no such message."""
 
     def reset(self) -> None:

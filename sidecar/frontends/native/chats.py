@@ -30,6 +30,7 @@ from .wire import (
     as_wire,
     chat_ref,
     chat_summary,
+    owner_of,
     queue_to_wire,
     turn_to_wire,
     with_changes,
@@ -269,8 +270,7 @@ async def opened_result(session: Session, view: ChatView, **more: Any) -> m.Chat
     """The result of `chat/open`."""
     snapshot = view.snapshot
     chat = snapshot.chat
-    holder = view.holder
-    owner = m.Owner(pid=holder.owner.pid, client=holder.client) if holder and holder.owner else None
+    owner = owner_of(view.holder)
     return m.ChatOpenResult(
         **chat_ref(chat.key),
         key=m.KeyInfo(kind=chat.key.kind, value=chat.key.value),

@@ -18,6 +18,7 @@ from sidecar_protocol.peer import Call, Peer
 
 from ...chat.services.client_app import ClientApp
 from ...chat.sessions.chats import Chats
+from ...chat.sessions.session import Session
 from ...model.failures import Failure, StorageFailed
 from ...rpc.dispatch import Dispatcher, Handler
 from ...rpc.wire import MessageWriter
@@ -29,7 +30,7 @@ from .lazy import lazy_handlers
 from .prompts import PromptHandlers
 from .providers import ProviderHandlers
 from .system import SystemHandlers
-from .wire import address_of
+from .wire import address_of, owner_of
 
 if TYPE_CHECKING:
     from sidecar_protocol import export
@@ -100,6 +101,13 @@ class NativeFrontend:
 
     def send_status(self, type: str, data: StatusData) -> None:
         self._send(notification("status", {"type": type, "data": data}))
+
+    def report_access(self, session: Session) -> None:
+        if self._attachments.get(session):
+            key, owner = session.chat.key, owner_of(session.holder)
+            data = {"sessionId": key.session_id, "chatId": key.chat_id}
+            data["access"] = "reader" if owner else "writer"
+            self.send_status("access", {**data, **({"owner": owner} if owner else {})})
 
     def reset(self) -> None:
         """Detach everything, because the database was replaced; the app opens its chats again."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 from sidecar_protocol import messages as m
@@ -13,11 +13,21 @@ from sidecar_protocol.peer import Call
 from ...chat.actions import permission_rules
 from ...chat.journal.identity import ChatAddress
 from ...chat.services.client_app import InputAnswer, PermissionAnswer
+from ...chat.services.client_requests import AnyAnswer, AnyOutcome, OpenRequests
 from ...chat.sessions.chats import Chats
+from ...chat.sessions.handed import Handed, HandedInput, HandedPermission
+from ...model.content import InputOutcome, PermissionOutcome
 from ...model.failures import invalid_param
 from ...policy.rules import rule_text
 from ...rpc.dispatch import Handler
+from ...store.tables.leases import LeaseHeld
+from ...system.lazy import lazy_module
 from .wire import address_of
+
+if TYPE_CHECKING:
+    from ...chat.sessions import handover
+else:
+    handover = lazy_module("sidecar.chat.sessions.handover")
 
 
 class PermissionHandlers:
@@ -34,11 +44,12 @@ class PermissionHandlers:
         }
 
     async def _answer(self, call: Call, params: m.PermissionAnswerParams) -> m.PermissionOutcome:
-        requests = (await self._chats()).services.requests
         then: Literal["stop"] | None = "stop" if params.then == "stop" else None
         answer = PermissionAnswer(params.decision, params.feedback, then)
+        requests = (await self._chats()).services.requests.permissions
         chat = await self._named_chat(params)
-        recorded = await requests.permissions.answer(params.permission_id, answer, chat)
+        handed = Handed[PermissionOutcome](HandedPermission(params.permission_id, answer), PermissionOutcome)
+        recorded = await self._answered(requests, params.permission_id, answer, chat, handed)
         return m.PermissionOutcome(
             permission_id=params.permission_id,
             decision=recorded.decision,
@@ -48,16 +59,33 @@ class PermissionHandlers:
         )
 
     async def _answer_input(self, call: Call, params: m.InputAnswerParams) -> m.InputOutcome:
-        requests = (await self._chats()).services.requests
         answer = InputAnswer(params.action, params.values or None)
+        requests = (await self._chats()).services.requests.inputs
         chat = await self._named_chat(params)
-        recorded = await requests.inputs.answer(params.input_id, answer, chat)
+        handed = Handed[InputOutcome](HandedInput(params.input_id, answer), InputOutcome)
+        recorded = await self._answered(requests, params.input_id, answer, chat, handed)
         return m.InputOutcome(
             input_id=params.input_id,
             action=recorded.action,
             by=recorded.by,
             values=recorded.values or {},
         )
+
+    async def _answered(
+        self,
+        requests: OpenRequests[AnyAnswer, AnyOutcome],
+        id: str,
+        answer: AnyAnswer,
+        chat: int | None,
+        handed: Handed[AnyOutcome],
+    ) -> AnyOutcome:
+        """Answer a request to the user, also one of a turn that another process runs."""
+        try:
+            return await requests.answer(id, answer, chat)
+        except LeaseHeld as held:
+            return await handover.answer_elsewhere(
+                (await self._chats()).store, requests, handed, answer, held
+            )
 
     async def _named_chat(self, params: Key) -> int | None:
         """The chat that the key names; None without a key, as the id of a request is enough."""

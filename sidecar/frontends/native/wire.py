@@ -13,7 +13,7 @@ from sidecar_protocol.messages.base import Key
 from ...chat.journal.identity import ChatAddress
 from ...chat.sessions.session import Session
 from ...model import JsonObject
-from ...model.chats import Chat, ChatKey, Prompt
+from ...model.chats import Chat, ChatKey, Lease, Prompt
 from ...model.content import Block, GivenBlock, StoredError, Turn, stored_error
 from ...model.events import StoredEvent, decode, encode
 from ...model.refusals import is_refused
@@ -34,6 +34,11 @@ class ChatRefMembers(TypedDict):
 
 def chat_ref(key: ChatKey) -> ChatRefMembers:
     return {"session_id": key.session_id, "chat_id": key.chat_id}
+
+
+def owner_of(lease: Lease | None) -> m.Owner | None:
+    """The process that a lease belongs to, as an app shows it."""
+    return m.Owner(pid=lease.owner.pid, client=lease.client) if lease and lease.owner else None
 
 
 def as_wire(value: Any, type: type[T]) -> T:

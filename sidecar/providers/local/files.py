@@ -25,7 +25,11 @@ DEFAULT_WINDOW = 2048
 OUTPUT_SHARE = 4
 """A quarter of the window for one answer: a small model that loops would fill all of it."""
 
-TITLES = {"smollm2": "SmolLM2 135M Instruct"}
+TITLES = {
+    "smollm2": "SmolLM2 135M Instruct",
+    "qwen2.5-coder-0.5b": "Qwen2.5 Coder 0.5B Instruct",
+    "qwen2.5-coder-1.5b": "Qwen2.5 Coder 1.5B Instruct",
+}
 """Models that `sidecar models fetch` can download."""
 
 
@@ -38,10 +42,15 @@ class LocalModel(msgspec.Struct, frozen=True):
     title: str
     window: int
     native_tools: bool = False
+    """Whether the model thinks and has a format of its own for calls: thinking is not text of a grammar."""
 
     @property
     def max_output(self) -> int:
         return self.window // OUTPUT_SHARE
+
+    @property
+    def bytes(self) -> int:
+        return self.stamp[1]
 
     @property
     def is_current(self) -> bool:
@@ -90,7 +99,7 @@ def read_model(models_dir: str, name: str) -> LocalModel:
         stamp=(found.st_mtime_ns, found.st_size),
         title=TITLES.get(name) or _title(header, path),
         window=_window(header),
-        native_tools="tools" in str(header.get(TEMPLATE, "")),
+        native_tools=all(word in str(header.get(TEMPLATE, "")) for word in ("tools", "think")),
     )
 
 

@@ -21,7 +21,7 @@ from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 PUBLIC_INDEX = "https://pypi.org/simple"
 
 TIMEOUT_S = 30.0
-"""For a connection, and between two pieces; not for the whole download."""
+"""For a connection, and between two pieces, unless a request says otherwise; not for the whole download."""
 
 MAX_PAGE_BYTES = 8 * 1024 * 1024
 """The page of a project has one line per file."""
@@ -76,14 +76,14 @@ class IndexClient:
             handlers.append(urllib.request.ProxyHandler({"http": sources.proxy, "https": sources.proxy}))
         self._opener = urllib.request.build_opener(*handlers)
 
-    def open(self, url: str, headers: dict[str, str] | None = None) -> Any:
+    def open(self, url: str, headers: dict[str, str] | None = None, timeout: float | None = None) -> Any:
         """Return the response; raise Unreachable when there is none."""
         bare, authorization = _split_credentials(url)
         request = urllib.request.Request(bare, headers={"User-Agent": "sidecar", **(headers or {})})
         if authorization:
             request.add_unredirected_header("Authorization", authorization)
         try:
-            return self._opener.open(request, timeout=TIMEOUT_S)
+            return self._opener.open(request, timeout=timeout or TIMEOUT_S)
         except urllib.error.HTTPError as error:
             error.close()
             raise IndexUnreachable(f"{bare}: HTTP {error.code} {error.reason}", refused=True) from error

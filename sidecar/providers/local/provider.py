@@ -6,6 +6,7 @@ order of arrival; a request for another model ends the worker and starts one wit
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from importlib.util import find_spec
 
@@ -16,11 +17,11 @@ from msgspec.structs import replace
 
 from ...model.failures import ProviderFailed
 from ..base import Completion, Emit, ModelEntry, ModelRequest, StopReason, TokenUsage
-from . import files
+from . import files, speed
 from .child import ModelWorker, WorkerEvent, WorkerExited, WorkerUsage
 from .downloads import ModelFile, ModelFiles, UnusableFile
 from .files import LocalModel
-from .prompt import WITHOUT_TOOLS, ParsedAnswer, WorkerRequest, worker_request
+from .prompt import ParsedAnswer, WorkerRequest, manner_of, worker_request
 from .worker import MAX_LINE_BYTES
 
 MAX_WAITING = 32
@@ -41,6 +42,7 @@ class LocalProvider:
     retries = 1
 
     def __init__(self, models_dir: str, idle_seconds: float = 300, patience: float = 300) -> None:
+        self._models_dir = models_dir
         self._files = ModelFiles(models_dir)
         self._idle_seconds = idle_seconds
         self._patience = patience
@@ -145,7 +147,13 @@ class LocalProvider:
         finally:
             if not ended and self._child is child:
                 await child.stop()
+        self._note_speed(event, child.model)
         return _completion(event, answer, child.model)
+
+    def _note_speed(self, event: WorkerEvent, model: LocalModel) -> None:
+        written = event.usage.completion_tokens
+        if event.rate and written and os.path.dirname(model.path) == os.path.abspath(self._models_dir):
+            speed.note(model.path, written, event.rate)
 
 
 def _completion(event: WorkerEvent, answer: ParsedAnswer, model: LocalModel) -> Completion:
@@ -181,7 +189,7 @@ def _entry(model: str, found: ModelFile | None, installed: bool = True) -> Model
     entry = ModelEntry(id=f"local:{model}", name=title, provider="local")
     if isinstance(found, LocalModel):
         entry = replace(entry, name=found.title, window=found.window, max_output=found.max_output)
-        entry = replace(entry, takes_tools=found.name not in WITHOUT_TOOLS)
+        entry = replace(entry, takes_tools=manner_of(found).has_tools)
     reason = found.reason if isinstance(found, UnusableFile) else None if installed else "model_unknown"
     return replace(entry, available=reason is None, reason=reason)
 

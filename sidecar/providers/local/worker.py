@@ -43,6 +43,11 @@ CACHE_MIB = 256
 STOP_S = 1.0
 """How long an answer may continue after a stop; between two tokens it takes milliseconds. Then the process exits."""
 
+TOOL_MARK, TALK_MARK = "TOOL ", "TALK "
+"""What an answer begins with that is a tool call, and one that is text. A small model that has to begin with one of
+two words decides better than one that begins with a brace or any other character.
+"""
+
 MAX_SOCKET_PATH = 100
 """The limit of operating systems is 104 to 108 bytes."""
 
@@ -251,6 +256,8 @@ def _answer(server: Any, ask: WorkerQuestion, inbox: ParentReader, outbox: Event
             return True
         if usage := chunk.get("usage"):
             end["usage"] = usage
+        if timings := chunk.get("timings"):
+            end["rate"] = timings.get("predicted_per_second")
         for choice in chunk["choices"]:
             _write_delta(ask.id, choice.get("delta") or {}, outbox)
             end["finish"] = choice.get("finish_reason") or end.get("finish")
@@ -269,7 +276,9 @@ def _answer(server: Any, ask: WorkerQuestion, inbox: ParentReader, outbox: Event
         kind, message, tokens = (error.get(key) for key in ("type", "message", "n_prompt_tokens"))
         outbox.write_event("error", id=ask.id, kind=str(kind), message=str(message), tokens=tokens)
     else:
-        outbox.write_event("end", id=ask.id, finish=end.get("finish"), usage=end.get("usage") or {})
+        outbox.write_event(
+            "end", id=ask.id, finish=end.get("finish"), usage=end.get("usage") or {}, rate=end.get("rate")
+        )
 
 
 def _write_delta(id: int, delta: Json, outbox: EventWriter) -> None:
@@ -282,7 +291,9 @@ def _write_delta(id: int, delta: Json, outbox: EventWriter) -> None:
 
 
 def _grammar(calls: Json | None) -> str | None:
-    """Return a grammar for text, or a call that matches the schema: what begins with a brace must become a call."""
+    """Return a grammar for text, or for a call that matches the schema: each begins with its mark. Text does not begin
+    with a brace or a fence, where a call was meant.
+    """
     if calls is None:
         return None
     library = importlib.import_module("xllamacpp")
@@ -292,9 +303,13 @@ def _grammar(calls: Json | None) -> str | None:
         return None
     if made.startswith("%llguidance"):
         schema = msgspec.json.encode(calls).decode()
-        return f"%llguidance {{}}\nstart: call | text\ncall: %json {schema}\ntext: /[^{{ \\t\\n](.|\\n)*/\n"
+        return (
+            f'%llguidance {{}}\nstart: "{TOOL_MARK}" call | "{TALK_MARK}" text\ncall: %json {schema}\n'
+            "text: /[^{` \\t\\n](.|\\n)*/\n"
+        )
     return (
-        made.replace("root ::=", "call ::=", 1) + "\nroot ::= call | text\ntext ::= [^{ \\t\\n] [^\\x00]*\n"
+        made.replace("root ::=", "call ::=", 1)
+        + f'\nroot ::= "{TOOL_MARK}" call | "{TALK_MARK}" text\ntext ::= [^{{` \\t\\n] [^\\x00]*\n'
     )
 
 

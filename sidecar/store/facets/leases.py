@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...model.chats import Lease, ProcessIdentity
 from ...system import clock
+from ..engine.sqlite import Connection
 from ..tables import (
     leases,
 )
@@ -24,6 +27,15 @@ class Leases(Facet):
 
     async def renew(self) -> None:
         await self._db.write(lambda db: leases.renew(db, self._me, clock.monotonic_ms()), last=True)
+
+    async def of(self, chats: Sequence[int]) -> dict[int, Lease]:
+        """Return the leases of these chats; a chat that nobody has written to has none."""
+
+        def job(db: Connection) -> dict[int, Lease]:
+            found = {chat: leases.read(db, chat) for chat in chats}
+            return {chat: lease for chat, lease in found.items() if lease is not None}
+
+        return await self._db.read(job)
 
     async def held(self) -> dict[int, int]:
         """Return the chats that this process may write to, with the generation of each lease."""

@@ -182,3 +182,22 @@ async def _up_to(events: Subscription, last: int) -> list[Event]:
     while events.last < last:
         found.append(await anext(events))
     return found
+
+
+async def test_a_chat_knows_whether_another_process_writes_to_it(tmp_path: Path, slow: str) -> None:
+    changed = anyio.Event()
+    async with real(tmp_path, slow) as owner:
+        answer = (await owner.chat("tab-7")).prompt("Count")
+        await anext(aiter(answer))
+        home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+        async with Sidecar.spawn(
+            data_dir=tmp_path / "data",
+            model=slow,
+            env=home,
+            status=lambda status: changed.set() if status.type == "access" else None,
+        ) as second:
+            chat = await second.chat("tab-7")
+            before = chat.access
+            await chat.cancel()
+            await changed.wait()
+            assert (before, chat.access) == ("reader", "writer")

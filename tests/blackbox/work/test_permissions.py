@@ -251,3 +251,20 @@ def _edit(path: str) -> Json:
 
 def _edit2(path: str) -> Json:
     return call("edit_file", path=path, old_string="good-bye", new_string="hello")
+
+
+def test_a_second_window_answers_what_another_process_asks(bench: Workbench) -> None:
+    owner = bench.start([WRITE, "done"], mode="ask")
+    sent = owner.say("go", chatId="c")
+    asked = owner.wait_asked("permission/request")
+    second = bench.spawn(model=bench.script(["done"]), capabilities=ALL)
+    (pending,) = bench.open(second, None)["pending"]
+    given = {"permissionId": pending["id"], "decision": "allow_once", "feedback": "go on"}
+
+    outcome = second.call("permission/answer", **given)
+
+    assert (outcome["decision"], outcome["by"], outcome["feedback"]) == ("allow_once", "user", "go on")
+    owner.wait_frame(lambda f: f.get("method") == "$/cancelRequest" and f["params"]["id"] == asked["id"])
+    assert second.wait_turn(sent["sessionId"], sent["turnId"])["data"]["reason"] == "end_turn"
+    assert bench.read("new.txt") == "hello\n"
+    assert second.refused("permission/answer", **given).code == -32012

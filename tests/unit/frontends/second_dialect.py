@@ -58,6 +58,9 @@ class SecondFrontend:
     def send_status(self, type: str, data: Mapping[str, object]) -> None:
         self._send(notification("second/status", {"type": type}))
 
+    def report_access(self, session: object) -> None:
+        """It follows no chat."""
+
     def reset(self) -> None:
         """It follows no chat."""
 

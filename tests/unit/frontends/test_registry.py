@@ -34,6 +34,9 @@ class ListFrontend:
     def send_status(self, type: str, data: Mapping[str, object]) -> None:
         self._log.append((self._name, type, data))
 
+    def report_access(self, session: Any) -> None:
+        self._log.append((self._name, "access", session))
+
     def reset(self) -> None:
         self._log.append((self._name, "reset"))
 

@@ -20,15 +20,19 @@ MakeGguf = Callable[..., Path]
 
 @pytest.fixture
 def make_gguf(tmp_path: Path) -> MakeGguf:
-    """Writes a GGUF without tensors: right for whoever reads the header, of no use to llama.cpp."""
+    """Writes a GGUF without tensors, of `size` bytes: right for whoever reads the header, of no use to llama.cpp."""
 
-    def make(name: str = "tiny", words: int = 2, words_first: bool = False, **entries: str | int) -> Path:
+    def make(
+        name: str = "tiny", words: int = 2, words_first: bool = False, size: int = 0, **entries: str | int
+    ) -> Path:
         known: dict[str, str | int] = {"general.architecture": "llama", "llama.context_length": 4096}
         written = [_entry(key, value) for key, value in (known | entries).items()]
         # The template, which the tests give as the last entry, follows the words in real files too.
         written.insert(0 if words_first else len(known), _words(words))
         file = tmp_path / f"{name}.gguf"
         file.write_bytes(struct.pack("<4sIQQ", b"GGUF", 3, 0, len(written)) + b"".join(written))
+        if size:
+            os.truncate(file, size)  # a hole, which takes no space
         return file
 
     return make

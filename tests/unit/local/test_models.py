@@ -42,10 +42,16 @@ async def test_the_picker_shows_what_is_there_and_what_can_be_fetched(
     tmp_path: Path, make_gguf: MakeGguf
 ) -> None:
     pytest.importorskip("xllamacpp")
-    make_gguf("mine", **{"general.name": "Mine 1B"})
+    make_gguf("mine", size=10**9, **{"general.name": "Mine 1B"})
+    absent = [
+        ("smollm2", "SmolLM2 135M"),
+        ("qwen2.5-coder-0.5b", "Qwen2.5 Coder 0.5B"),
+        ("qwen2.5-coder-1.5b", "Qwen2.5 Coder 1.5B"),
+    ]
     assert await LocalProvider(str(tmp_path)).models() == [
-        ModelEntry(
-            "local:smollm2", "SmolLM2 135M Instruct", "local", available=False, reason="model_unknown"
+        *(
+            ModelEntry(f"local:{name}", f"{title} Instruct", "local", available=False, reason="model_unknown")
+            for name, title in absent
         ),
         ModelEntry("local:mine", "Mine 1B", "local", window=4096, max_output=1024, takes_tools=True),
     ]
@@ -175,7 +181,10 @@ def test_a_file_that_claims_millions_of_words_is_read_in_no_time(
 
 @pytest.mark.parametrize("words", [2, 3000])
 @pytest.mark.parametrize("words_first", [True, False])
-@pytest.mark.parametrize(("template", "knows"), [("{% if tools %}", True), ("{{ messages }}", False)])
+@pytest.mark.parametrize(
+    ("template", "knows"),
+    [("{% if tools %}<think>", True), ("{% if tools %}", False), ("{{ messages }}", False)],
+)
 def test_the_template_is_found_behind_the_words(
     tmp_path: Path, make_gguf: MakeGguf, words: int, words_first: bool, template: str, knows: bool
 ) -> None:
@@ -190,7 +199,7 @@ def test_the_template_is_found_across_two_reads(
     tmp_path: Path, make_gguf: MakeGguf, monkeypatch: pytest.MonkeyPatch, chunk: int, words_first: bool
 ) -> None:
     monkeypatch.setattr("sidecar.providers.local.gguf.CHUNK_BYTES", chunk)
-    make_gguf(words=1100, words_first=words_first, **{"tokenizer.chat_template": "tools"})
+    make_gguf(words=1100, words_first=words_first, **{"tokenizer.chat_template": "think tools"})
     assert read_model(str(tmp_path), "tiny").native_tools
 
 

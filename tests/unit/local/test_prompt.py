@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from sidecar.model import JsonObject
 from sidecar.model.content import Block
 from sidecar.providers.base import (
     AssistantMessage,
@@ -24,8 +25,8 @@ CALLED = AssistantMessage("Let me look.", [ToolCall("c1", "look", {"at": "sea"})
 RESULT = ToolResult("c1", "waves")
 
 
-def model(native_tools: bool = False) -> LocalModel:
-    return LocalModel("tiny", "/tiny.gguf", (0, 0), "Tiny", 4096, native_tools)
+def model(native_tools: bool = False, size: int = 10**10) -> LocalModel:
+    return LocalModel("tiny", "/tiny.gguf", (0, size), "Tiny", 4096, native_tools)
 
 
 def messages(request: ModelRequest, native_tools: bool = False) -> list[WorkerMessage]:
@@ -48,14 +49,67 @@ def test_an_image_becomes_a_note() -> None:
     }
 
 
-def test_without_tools_in_the_template_calls_and_results_are_text() -> None:
-    system, *rest = messages(ModelRequest("tiny", [ASKED, CALLED, RESULT], tools=[LOOK]))
-    assert 'look: Look. INPUT is {"type":"object"}' in system["content"]
+def test_tools_are_described_as_functions_and_calls_and_results_are_text() -> None:
+    schema: JsonObject = {
+        "type": "object",
+        "properties": {
+            "at": {"type": "string"},
+            "how": {"enum": ["near", "far"]},
+            "steps": {"type": "array", "items": {"properties": {"x": {"type": "integer"}}}},
+        },
+        "required": ["at"],
+    }
+    tool = ToolSpec("look", "Look.", schema)
+    request = ModelRequest("tiny", [ASKED, CALLED, RESULT, AssistantMessage("Waves."), ASKED], tools=[tool])
+    system, *rest = messages(request)
+    assert "- look(at: string, how?: near|far, steps?: {x: integer}[]): Look." in system["content"]
     assert rest == [
         {"role": "user", "content": "What?"},
-        {"role": "assistant", "content": 'Let me look.\n{"tool":"look","input":{"at":"sea"}}'},
+        {"role": "assistant", "content": 'Let me look.\nTOOL {"name":"look","arguments":{"at":"sea"}}'},
         {"role": "user", "content": "Result of look:\nwaves"},
+        {"role": "assistant", "content": "TALK Waves."},
+        {"role": "user", "content": "What?"},
     ]
+
+
+def test_the_grammar_knows_the_schema_of_each_tool() -> None:
+    spelled = worker_request(ModelRequest("tiny", [ASKED], tools=[LOOK]), model())
+    assert spelled.calls == {
+        "anyOf": [
+            {
+                "type": "object",
+                "properties": {"name": {"const": "look"}, "arguments": {"type": "object"}},
+                "required": ["name", "arguments"],
+                "additionalProperties": False,
+            }
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("size", "tools", "examples"),
+    [(491_400_064, ["look"], 4), (491_400_064, ["grep", "look"], 5), (10**10, ["grep"], 0)],
+)
+def test_small_models_see_examples_of_text_and_of_the_tools_that_there_are(
+    size: int, tools: list[str], examples: int
+) -> None:
+    small = model(size=size)
+    specs = [ToolSpec(name, "Do it.", {"type": "object"}) for name in tools]
+    _, *said = worker_request(ModelRequest("tiny", [ASKED], tools=specs), small).body["messages"]
+    marks = [message["content"].partition(" ")[0] for message in said if message["role"] == "assistant"]
+    assert (len(marks), marks.count("TOOL")) == (examples, int(examples == 5))
+    assert said[-1] == {"role": "user", "content": "What?"}
+
+
+@pytest.mark.parametrize(
+    ("size", "temperature", "longest"),
+    [(98_362_432, 0.2, 256), (491_400_064, 0.2, 1024), (4 * 10**9, None, 1024)],
+)
+def test_small_models_are_sampled_coolly_and_answer_shortly(
+    size: int, temperature: float | None, longest: int
+) -> None:
+    body = worker_request(ModelRequest("tiny", [ASKED]), model(size=size)).body
+    assert (body.get("temperature"), body["max_tokens"]) == (temperature, longest)
 
 
 def test_with_tools_in_the_template_calls_and_results_are_its_own() -> None:
@@ -79,9 +133,9 @@ def test_an_answer_takes_a_quarter_of_the_window_unless_told() -> None:
 
 
 def test_the_small_model_gets_no_tools_and_a_short_answer_unless_told() -> None:
-    small = msgspec.structs.replace(model(), name="smollm2")
+    small = model(size=98_000_000)
     bodies = [
-        worker_request(ModelRequest("smollm2", [ASKED], tools=[LOOK], max_output=given), small)
+        worker_request(ModelRequest("tiny", [ASKED], tools=[LOOK], max_output=given), small)
         for given in (None, 700)
     ]
     assert [spelled.body["max_tokens"] for spelled in bodies] == [256, 700]

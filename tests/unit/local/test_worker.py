@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import anyio
 import pytest
@@ -34,12 +35,15 @@ from tests.support.sidecar import EXIT_WITHIN
 from tests.unit.local.asking import ask, request, text_of
 from tests.unit.local.conftest import MakeGguf, use_library
 
+TOOLED_BYTES = 400_000_000
+"""A model of this size gets tools."""
+
 LOOK = ToolSpec("look", "Look.", {"type": "object", "properties": {"at": {"type": "string"}}})
 
 
 async def test_an_answer_comes_in_pieces_with_its_usage(provider: LocalProvider) -> None:
     assert await ask(provider, "think a 漢") == (
-        [TextDelta("think"), TextDelta("a"), TextDelta("漢")],
+        [TextDelta("think "), TextDelta("a "), TextDelta("漢")],
         Completion("end_turn", TokenUsage(7, 3, 2)),
     )
 
@@ -57,24 +61,67 @@ async def test_an_answer_at_its_bound_says_so(provider: LocalProvider) -> None:
 async def test_the_worker_gets_no_api_keys(provider: LocalProvider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     chunks, _ = await ask(provider, "environment")
-    names = {chunk.text for chunk in chunks if isinstance(chunk, TextDelta)}
+    names = {chunk.text.strip() for chunk in chunks if isinstance(chunk, TextDelta)}
     assert names <= {*local_child.INHERITED_VARIABLES, "LC_CTYPE"}
 
 
-async def test_text_that_is_a_call_becomes_one(provider: LocalProvider) -> None:
-    chunks, done = await ask(provider, '{"tool": "look", "input": {"at": "sea"}}', tools=[LOOK])
+async def test_text_that_is_a_call_becomes_one(provider: LocalProvider, make_gguf: MakeGguf) -> None:
+    make_gguf(size=TOOLED_BYTES)
+    chunks, done = await ask(provider, 'TOOL {"name": "look", "arguments": {"at": "sea"}}', tools=[LOOK])
     assert [(c.name, c.input) for c in chunks if isinstance(c, ToolCall)] == [("look", {"at": "sea"})]
     assert (len(chunks), done.stop) == (1, "tool_calls")
 
 
-@pytest.mark.parametrize("said", ['{"tool": "unknown", "input": {}}', '{"tool": "lo', "{ [", "plain text"])
-async def test_what_is_no_call_stays_text(provider: LocalProvider, said: str) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [
+        'TOOL {"name": "unknown", "arguments": {}}',
+        'TOOL {"name": "lo',
+        "TOOL ",
+        "{ [",
+        "plain text",
+        "T",
+        "TAL",
+    ],
+)
+async def test_what_is_no_call_stays_text(provider: LocalProvider, make_gguf: MakeGguf, said: str) -> None:
+    make_gguf(size=TOOLED_BYTES)
     chunks, done = await ask(provider, said, tools=[LOOK])
-    assert (text_of(chunks), done.stop) == (said.replace(" ", ""), "end_turn")
+    assert (text_of(chunks), done.stop) == (said, "end_turn")
+
+
+async def test_the_mark_of_text_is_not_shown(provider: LocalProvider, make_gguf: MakeGguf) -> None:
+    make_gguf(size=TOOLED_BYTES)
+    chunks, done = await ask(provider, "TALK TALK is cheap", tools=[LOOK])
+    assert (text_of(chunks), done.stop) == ("TALK is cheap", "end_turn")
+
+
+async def test_a_call_that_is_only_shown_at_the_end_of_a_text_is_made(
+    provider: LocalProvider, make_gguf: MakeGguf
+) -> None:
+    make_gguf(size=TOOLED_BYTES)
+    text = 'Like this:\n```json\n{"name": "look", "arguments": {"at": "sea"}}\n```'
+    chunks, done = await ask(provider, f"TALK {text}", tools=[LOOK])
+    assert (text_of(chunks), done.stop) == (text, "tool_calls")
+    assert isinstance(chunks[-1], ToolCall)
+    assert (chunks[-1].name, chunks[-1].input) == ("look", {"at": "sea"})
+
+
+@pytest.mark.parametrize("library", ["llguidance", "gbnf"])
+def test_an_answer_begins_with_a_mark_and_a_call_matches_a_schema(
+    library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = {"llguidance": "%llguidance {}\nstart: x", "gbnf": 'root ::= "{" x "}"\nx ::= [a-z]'}
+    fake = SimpleNamespace(json_schema_to_grammar=lambda schema: made[library])
+    monkeypatch.setitem(sys.modules, "xllamacpp", fake)
+    grammar = local_worker._grammar({"const": 1})
+    assert grammar is not None
+    assert [part for part in ('"TOOL " call', '"TALK " text') if part not in grammar] == []
+    assert ('%json {"const":1}' in grammar) == (library == "llguidance")
 
 
 async def test_calls_in_pieces_are_put_together(provider: LocalProvider, make_gguf: MakeGguf) -> None:
-    make_gguf("tooled", **{"tokenizer.chat_template": "{% if tools %}"})
+    make_gguf("tooled", size=TOOLED_BYTES, **{"tokenizer.chat_template": "{% if tools %}<think>"})
     chunks, done = await ask(provider, "call in pieces", model="tooled", tools=[LOOK])
     assert (chunks, done.stop) == ([ToolCall("c1", "look", {"at": "sea"})], "tool_calls")
 
