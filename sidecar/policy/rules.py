@@ -110,7 +110,7 @@ def parse_rule_text(text: str) -> tuple[str, str]:
     if not match or match[1] not in kinds:
         raise invalid_param(
             "rule",
-            f"{text[:80]!r} is no rule; write a kind ({', '.join(kinds)}) and a pattern, as in run(git log *), or *",
+            f"{text[:80]!r} is not a rule; write a kind ({', '.join(kinds)}) and a pattern, as in run(git log *), or *",
         )
     _check_pattern(match[1], match[2])
     return match[1], match[2]

@@ -171,7 +171,7 @@ class OpenFiles(msgspec.Struct, frozen=True):
         pinned = [file.path for file in self.display_order() if file.pinned]
         raise Refused(
             "precondition_failed",
-            f"{len(pinned)} files are pinned, and no more can be; unpin one of them first: {', '.join(pinned)}",
+            f"{len(pinned)} files are pinned, which is the limit; unpin one of them first: {', '.join(pinned)}",
             params={"limit": self.limits.max_pinned, "pinned": pinned},
         )
 

@@ -65,7 +65,9 @@ class CommandCall(msgspec.Struct, frozen=True):
         try:
             return shlex.split(self.argument_text)
         except ValueError as error:
-            raise invalid_param("text", f"words with closed quotes behind /{self.name} ({error})") from error
+            raise invalid_param(
+                "text", f"arguments of /{self.name} with each quote closed ({error})"
+            ) from error
 
     def only_argument(self, what: str) -> str:
         """The only argument; an unquoted path may contain spaces."""

@@ -241,7 +241,7 @@ def _require_index(chats: Chats) -> None:
 
 
 def _unknown_source(id: str) -> Refused:
-    return Refused("not_found", f"Nothing is kept as {id[:80]!r}", params={"id": id[:80]})
+    return Refused("not_found", f"Nothing is stored as {id[:80]!r}", params={"id": id[:80]})
 
 
 def _session_id(chats: Chats, address: ChatAddress) -> str:

@@ -137,5 +137,7 @@ class QueuedChat(JournalWriter, ABC):
                     )
                 return place, prompt
         raise Refused(
-            "not_found", f"No prompt {prompt_id!r} waits in this chat", params={"promptId": prompt_id}
+            "not_found",
+            f"There is no queued prompt {prompt_id!r} in this chat",
+            params={"promptId": prompt_id},
         )

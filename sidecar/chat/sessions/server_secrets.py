@@ -34,6 +34,6 @@ def _no_stored_secret(place: int, key: mcp_secrets.SecretKey) -> Refused:
     field = f"set.mcpServers[{place}].{part}" + (f".{name}" if name else "")
     return Refused(
         "invalid_params",
-        f"`{field}` is {MASK!r}, which keeps the value that is there, and there is none; send the value",
+        f"`{field}` is {MASK!r}, which stands for the stored value, and none is stored; send the value",
         params={"field": field},
     )

@@ -127,7 +127,7 @@ class OutputIndex:
         found = found or await _read_from_journal(self._environment, id, lines)
         if found is None:
             raise ToolError(
-                f"Nothing is kept as {id[:80]!r}. Use an id out:… from a tool's output or from a search."
+                f"Nothing is stored as {id[:80]!r}. Use an id out:… from a tool's output or from a search."
             )
         reason = await anyio.to_thread.run_sync(
             withheld_reason, await self._environment.read_rules(), found.source

@@ -115,7 +115,7 @@ class AcpClientApp:
         offered = [option.decision for option in request.options]
         if chosen not in offered:
             raise Failure(
-                "invalid_params", f"`optionId`: {str(chosen)[:80]!r} is none of {', '.join(offered)}"
+                "invalid_params", f"`optionId`: {str(chosen)[:80]!r} is not one of {', '.join(offered)}"
             )
         return PermissionAnswer(chosen)
 
@@ -135,7 +135,9 @@ class AcpClientApp:
         )
         action, values = answer.get("action"), answer.get("content")
         if action not in ACTIONS:
-            raise Failure("invalid_params", f"`action`: {str(action)[:80]!r} is none of {', '.join(ACTIONS)}")
+            raise Failure(
+                "invalid_params", f"`action`: {str(action)[:80]!r} is not one of {', '.join(ACTIONS)}"
+            )
         return InputAnswer(action, values if isinstance(values, dict) else None)
 
     async def call_tool(self, request: AppToolCall) -> ToolOutcome:

@@ -93,7 +93,8 @@ class AgentApp:
         answer = await self._elicit(request.message, request.schema)
         if answer.action not in INPUT_ACTIONS:
             raise Failure(
-                "invalid_params", f"`action`: {str(answer.action)[:80]!r} is none of accept, decline, cancel"
+                "invalid_params",
+                f"`action`: {str(answer.action)[:80]!r} is not one of accept, decline, cancel",
             )
         return InputAnswer(answer.action, answer.values)
 

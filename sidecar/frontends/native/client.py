@@ -99,7 +99,7 @@ def _permission_answer(answer: JsonObject) -> PermissionAnswer:
     decision = answer.get("decision")
     if decision not in DECISIONS:
         raise Failure(
-            "invalid_params", f"`decision`: {str(decision)[:80]!r} is none of {', '.join(DECISIONS)}"
+            "invalid_params", f"`decision`: {str(decision)[:80]!r} is not one of {', '.join(DECISIONS)}"
         )
     feedback, then = answer.get("feedback"), answer.get("then")
     return PermissionAnswer(
@@ -110,7 +110,9 @@ def _permission_answer(answer: JsonObject) -> PermissionAnswer:
 def _input_answer(answer: JsonObject) -> InputAnswer:
     action = answer.get("action")
     if action not in ("accept", "decline", "cancel"):
-        raise Failure("invalid_params", f"`action`: {str(action)[:80]!r} is none of accept, decline, cancel")
+        raise Failure(
+            "invalid_params", f"`action`: {str(action)[:80]!r} is not one of accept, decline, cancel"
+        )
     values = answer.get("values")
     return InputAnswer(action, values if isinstance(values, dict) else None)
 

@@ -95,7 +95,7 @@ class ChatRows(Facet):
             if found and not found.deleted:
                 raise Refused(
                     "already_exists",
-                    f"There is a chat {key.value[:80]!r} already",
+                    f"A chat {key.value[:80]!r} exists already",
                     params={"field": "newChatId", "sessionId": key.session_id},
                 )
             made = chats.create(db, key, project_path, config, clock.now())

@@ -177,7 +177,7 @@ async def search_with_worker(query: FileQuery, context: ToolContext) -> list[Fil
     replies = [msgspec.json.decode(line, type=_WorkerReply) for line in done.out.splitlines()]
     wrong = next((reply.error for reply in replies if reply.error), None)
     if wrong:
-        raise ToolError(f"The pattern is not understood: {wrong}")
+        raise ToolError(f"The pattern cannot be parsed: {wrong}")
     if done.code:
         raise TimeoutError
     return [FileMatches(paths[reply.file], reply.count, reply.lines) for reply in replies]
@@ -237,7 +237,7 @@ async def _run_ripgrep(
     )
     _check_exit(done)
     if done.code not in (0, 1) and done.err:
-        raise ToolError(f"The pattern is not understood: {done.err.decode(errors='replace').strip()}")
+        raise ToolError(f"The pattern cannot be parsed: {done.err.decode(errors='replace').strip()}")
     return done.out
 
 

@@ -159,9 +159,7 @@ class ServerConnection:
             # The call fails a moment before the exit code and the last words of stderr are there.
             await calls.over.wait()
         said = f"The MCP server {self.name!r} was lost in the middle of {name}: {calls.why}"
-        return ToolOutcome(
-            f"{said}\nIt is being connected again. The call may have done something.", failed=True
-        )
+        return ToolOutcome(f"{said}\nIt is being reconnected. The call may have had effects.", failed=True)
 
     async def _keep_connected(self) -> None:
         while True:

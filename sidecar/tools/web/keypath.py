@@ -42,7 +42,7 @@ def steps(path: str) -> list[PathPart]:
         match = _STEP.match(rest, at)
         if match is None or len(found) >= MAX_STEPS:
             raise PathNotFound(
-                f"`select`: {path[:80]!r} is not understood; write it as in items[0].name or items[*].id."
+                f"`select`: {path[:80]!r} cannot be parsed; write it as in items[0].name or items[*].id."
             )
         at = match.end()
         found.append(_step(match))

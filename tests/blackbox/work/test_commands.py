@@ -68,7 +68,7 @@ def test_quotes_are_part_of_a_name_when_a_file_has_it(bench: Workbench) -> None:
         assert command(sidecar, f"/index {name}")["data"]["sources"]
     refusal = sidecar.refused("prompt/send", chatId="c", promptId="no", text="/open isn't.py")
     assert refusal.code == -32602
-    assert "closed quotes" in str(refusal)
+    assert "each quote closed" in str(refusal)
     for text in ("/open", "/open --pin", "/close"):
         assert sidecar.refused("prompt/send", chatId="c", promptId=text, text=text).code == -32602
 

@@ -72,7 +72,7 @@ def test_the_model_reads_lines_of_an_output(bench: Workbench) -> None:
 
     shown, missing = outputs(sidecar, session)[-2:]
     assert shown.splitlines()[1:3] == ["100001", "100002"]
-    assert "Nothing is kept as 'out:nothing'" in missing
+    assert "Nothing is stored as 'out:nothing'" in missing
 
 
 def test_a_short_output_stays_and_is_found(bench: Workbench) -> None:

@@ -57,7 +57,7 @@ def test_rules_are_numbered_within_their_scope(places: Places) -> None:
 @pytest.mark.parametrize(
     ("rule", "why"),
     [
-        ("write(src/**)", "'write(src/**)' is no rule; write a kind"),
+        ("write(src/**)", "'write(src/**)' is not a rule; write a kind"),
         ("edit(../other)", "must be relative to the project"),
         ("edit(src**)", "has ** within a name"),
         ("run(a; b)", "must be the plain words of one command"),
