@@ -258,7 +258,7 @@ async def test_files_in_a_further_folder_are_found(grep: Grep, project: Path, tm
 async def test_a_pattern_that_is_none_is_told_in_words(
     grep: Grep, tool_context: OpenHands, pattern: str
 ) -> None:
-    with pytest.raises(ToolError, match=r"pattern is cannot be parsed: .+"):
+    with pytest.raises(ToolError, match=r"pattern cannot be parsed: .+"):
         await found(grep, tool_context, pattern)
 
 
