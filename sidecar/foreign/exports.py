@@ -126,10 +126,10 @@ def find(path: str, id_key: str, updated_key: str, read: Read) -> Iterator[Found
     export, any_document = Export(path), False
     try:
         for document in export.documents():
+            any_document = True
             if isinstance(document, Problem):
                 yield document
                 continue
-            any_document = True
             yield from _in_document(export, *document, id_key, updated_key, read)
     except Unreadable as error:
         yield Problem(path, None, str(error))

@@ -67,7 +67,8 @@ def walk(root: str, suffix: str) -> Iterator[tuple[str, os.stat_result | str]]:
         return
     seen = 0
     for file, entry in _entries(root, MAX_LEVELS):
-        if not file.endswith(suffix):
+        is_folder = isinstance(entry, str) and os.path.isdir(file)  # one that is not searched is named
+        if not (file.endswith(suffix) or is_folder):
             continue
         seen += 1
         if seen > MAX_FILES:

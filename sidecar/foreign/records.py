@@ -32,8 +32,11 @@ class Notes:
         self.file = file
         self.problems: list[Problem] = []
         self.stray = 0
+        self.line: int | None = None
+        """The line that is being read."""
 
     def add(self, line: int | None, message: str) -> None:
+        line = line if line is not None else self.line
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(Problem(self.file, line, message))
         else:
@@ -74,7 +77,9 @@ def lines(path: str, notes: Notes, skip: tuple[bytes, ...] = ()) -> Iterator[tup
                 return
             record = decoded(line, number, notes)
             if isinstance(record, dict):
+                notes.line = number
                 yield number, record
+                notes.line = None
             elif record is not None:
                 notes.add(number, "it is no JSON object")
 
