@@ -38,8 +38,11 @@ from .import_slices import LEAST_EVENTS, MOST_EVENTS, SLICE_BYTES
 
 logger = logging.getLogger(__name__)
 
-READ_S = 0.05
+READ_S = 0.02
 """How long one visit to the thread reads, unless one chat alone takes longer."""
+
+LEAST_FIRST = 200
+"""Events of a chat that go into one commit, however slow the disk is: most chats have fewer, and are there at once."""
 
 MAX_LISTED = 20_000
 """Chats and problems that one result names; the counts are of all."""
@@ -296,7 +299,7 @@ class _Import:
         for event in events:
             first.append(event)
             size += len(event.data)
-            if size >= SLICE_BYTES or len(first) >= MOST_EVENTS:
+            if size >= SLICE_BYTES or len(first) >= max(self._pace.most, LEAST_FIRST):
                 break
         else:
             events = iter(())
@@ -312,12 +315,14 @@ class _Import:
     async def store_batch(self, batch: Sequence[_Ready]) -> None:
         small = [ready for ready in batch if ready.new and ready.more is None]
         if small:
-            await self._pace.rest()
             self._pace.begin()
             created = await self._store.imports.create([ready.new for ready in small if ready.new])
+            await self._pace.rest()
             for ready, done in zip(small, created, strict=True):
                 if done:
                     self.brought.add(ready.brought)
+                else:
+                    self.brought.unchanged += 1  # another import was faster
         for ready in batch:
             if ready.more is not None:
                 await self._store_large(ready)
@@ -330,18 +335,19 @@ class _Import:
         assert ready.more is not None
         begun = await self._store.imports.begin(ready.new)
         if begun is None:
+            self.brought.unchanged += 1
             return
-        last_seq, pace = begun.last_seq, Pace(LEAST_EVENTS, MOST_EVENTS)
+        last_seq, pace = begun.last_seq, self._pace
         events, held = ready.more, begun.generation
         slice = await anyio.to_thread.run_sync(_take, events, pace.most)
         try:
             while slice:
-                await pace.rest()
                 following = await anyio.to_thread.run_sync(_take, events, pace.most)
                 pace.begin()
                 done = await self._store.journal.append(
                     begun.chat, last_seq, held, slice, release=not following, yields=True
                 )
+                await pace.rest()
                 last_seq, slice = done.events[-1].seq, following
         except BaseException:
             with anyio.CancelScope(shield=True):

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from sidecar.foreign.registry import READERS
 from tests.support.patience import PATIENCE_S
 from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
 from tests.support.wire import Json
-from tests.unit.foreign.shown import SAMPLES, lay_out
+from tests.unit.foreign.shown import SAMPLES, lay_out, read_all
 
 CLAUDE = "claude-code:bde120ce-2ff5-4643-a694-b82ed5002b9f"
 CODEX = "codex:01a1f284-9a55-7f03-8527-a42f2b1f79cd"
@@ -328,6 +330,110 @@ def test_the_command_prints_what_it_brought(spawn: Spawner) -> None:
     assert "1 new chat imported, 0 with more turns, 0 unchanged: 4 turns" in first.stderr
     assert f"sidecar chat --chat {CODEX}" in first.stderr
     assert "0 new chats imported, 0 with more turns, 1 unchanged" in again.stderr
+
+
+def run_command(spawn: Spawner, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "sidecar", *arguments],
+        env=spawn.environment(),
+        cwd=spawn.folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+@pytest.mark.parametrize("platform", ["claude-code", "codex"])
+def test_an_exported_chat_is_a_session_with_the_same_conversation(spawn: Spawner, platform: str) -> None:
+    lay_out("codex", spawn.folder / "laid")
+    run_command(spawn, "import-from", "codex", str(spawn.folder / "laid"))
+
+    said = run_command(spawn, "export-to", platform, CODEX).stderr
+
+    ((id, again),) = read_all(READERS[platform], spawn.folder / "home" / PLACES[platform]).items()
+    items = [item for turn in again.turns for item in turn.items]
+    calls = ["exec_command", "exec_command", "view_image", "nothing", "exec_command", "exec_command"]
+    assert f"resume {id}" in said
+    assert [item.name for item in items if item.type == "tool"] == calls
+    assert [item.text for item in items if item.type == "message"][-1] == "After compaction"
+    assert again.project == "/home/ada/my project"
+
+
+def test_a_chat_is_exported_as_markdown_for_other_programs(spawn: Spawner) -> None:
+    run_command(spawn, "import-from", "chatgpt", str(SAMPLES / "chatgpt"))
+
+    run_command(spawn, "export-to", "gemini-cli", "chatgpt:6631f0a2-0000-4000-8000-000000000001", "mill.md")
+
+    assert (spawn.folder / "mill.md").read_text().startswith("# Looms and mills\n")
+
+
+def test_agents_find_the_chats_by_search(spawn: Spawner) -> None:
+    project = spawn.folder / "engine"
+    project.mkdir()
+    records = [record("a", None, "user", "How wide is the heron mill?") | {"cwd": str(project)}]
+    file = session(spawn.folder, *records)
+    run_command(spawn, "import-from", "claude-code", str(file))
+    request = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {
+            "name": "search_chats",
+            "arguments": {"query": "heron"},
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+        },
+    }
+
+    with subprocess.Popen(
+        [sys.executable, "-m", "sidecar", "mcp"],
+        env=spawn.environment(),
+        cwd=project,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(json.dumps(request) + "\n")
+        server.stdin.flush()
+        answer = server.stdout.readline()
+        server.stdin.close()
+
+    assert "heron mill" in answer
+
+
+def test_ctrl_c_stops_the_command_and_keeps_what_came(spawn: Spawner) -> None:
+    folder = spawn.folder / "sessions"
+    folder.mkdir()
+    for number in range(3000):
+        session(folder, record("a", None, "user", f"Chat {number}"), name=f"s{number:04}")
+    command = [sys.executable, "-m", "sidecar", "import-from", "claude-code", str(folder)]
+    with subprocess.Popen(
+        command,
+        env=spawn.environment(),
+        cwd=spawn.folder,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as running:
+        watcher = spawn()
+        watcher.wait_until(lambda: bool(changed_chats(watcher)), PATIENCE_S, "a chat of the import")
+        os.killpg(running.pid, signal.SIGINT)
+        assert running.stderr is not None
+        said = running.stderr.read()
+
+    assert running.returncode == 130
+    assert "the same command brings the others" in said
+    done = bring(watcher, "claude-code", folder)
+    assert (done["new"] + done["unchanged"], done["unchanged"] > 0) == (3000, True)
+
+
+def changed_chats(sidecar: Sidecar) -> list[Json]:
+    reports = [frame["params"] for frame in sidecar.frames if frame.get("method") == "status"]
+    return [each for each in reports if each["type"] == "chats.changed"]
 
 
 @pytest.mark.parametrize(

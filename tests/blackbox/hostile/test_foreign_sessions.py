@@ -143,7 +143,11 @@ def test_links_devices_and_our_own_database_are_not_read(spawn: Spawner, tmp_pat
 
 
 def test_ids_and_paths_lead_nowhere(sidecar: Sidecar, tmp_path: Path) -> None:
-    evil = {"uuid": "../../../etc/passwd\u0000\n\u202e", "name": "\u202egpj.exe\u0007", "chat_messages": []}
+    evil: Json = {
+        "uuid": "../../../etc/passwd\u0000\n\u202e",
+        "name": "\u202egpj.exe\u0007",
+        "chat_messages": [],
+    }
     evil["chat_messages"] = [
         {"uuid": "m", "sender": "human", "text": "Hello", "files": [{"file_name": "../../etc/passwd"}]}
     ]
