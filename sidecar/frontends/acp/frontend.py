@@ -76,7 +76,8 @@ class AcpFrontend:
         self._sessions.fail_all(errors.acp_error(to_error(repaired_meanwhile())))
 
     def refuse(self) -> None:
-        self._peer.refuse(RpcError.named("shutting_down", "The sidecar is shutting down", retryable=True))
+        closing = RpcError.named("shutting_down", "The sidecar is shutting down", retryable=True)
+        self._peer.refuse(errors.acp_error(closing))
 
     async def idle(self) -> None:
         await self._peer.idle()

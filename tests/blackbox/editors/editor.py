@@ -65,6 +65,7 @@ class Editor:
         self.asked: list[tuple[str, Json]] = []
         self.updates: list[Json] = []
         self.problems: list[str] = []
+        self.refusals: list[int] = []
         self.initialized: Json = {}
         self._version = 2 if str(version) == "2" else 1
         self._methods: dict[int, tuple[str, Json]] = {}
@@ -144,6 +145,12 @@ class Editor:
                     return dict(update)
             self._take_next()
 
+    def wait_refusal(self) -> int:
+        """Wait for an error that answers no request of ours; return its code."""
+        while not self.refusals:
+            self._take_next()
+        return self.refusals.pop(0)
+
     def wait_updates(self, count: int, *, unless_answered: bool = False) -> None:
         """Wait for as many updates in all, or for any answer if that is enough."""
         while len(self.updates) < count and not (unless_answered and self._results):
@@ -209,6 +216,9 @@ class Editor:
             if message["params"]["sessionId"] not in self._named:
                 self.problems.append(f"an update before its session: {message}"[:500])
             self.updates.append(message["params"])
+        elif method is None and id not in self._methods:
+            self._check("", "error", message["error"])
+            self.refusals.append(message["error"]["code"])
         elif method is None and id is not None:
             asked = self._methods.get(id, ("?", {}))[0]
             kind = "error" if "error" in message else "result"
