@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..model import FileScope
 
     Entry = Callable[[list[str]], dict[str, Any]]
+    Problem = tuple[str, str]
     Syntax = Literal["json", "toml", "script", "list"]
 
 
@@ -91,6 +92,58 @@ class HookFile:
         self.script = script
 
 
+class Connected:
+    """A connection of an agent, for what is checked about it: in which scope, by which files, and what is around.
+
+    `hooks` is None where our hooks are not registered. `read` returns the settings in a file, {} when there are none;
+    `exists` says whether there is such a file or folder.
+    """
+
+    __slots__ = ("exists", "home", "hooks", "project", "read", "scope", "servers")
+
+    def __init__(
+        self,
+        *,
+        scope: FileScope,
+        servers: str,
+        hooks: str | None,
+        home: str,
+        project: str,
+        read: Callable[[str], Mapping[str, Any]],
+        exists: Callable[[str], bool],
+    ) -> None:
+        self.scope = scope
+        self.servers = servers
+        self.hooks = hooks
+        self.home = home
+        self.project = project
+        self.read = read
+        self.exists = exists
+
+    def value(self, path: str, *keys: str) -> Any:
+        """What the file has under these keys; None when it has nothing there."""
+        found: Any = self.read(path)
+        for key in keys:
+            found = found.get(key) if hasattr(found, "get") else None
+        return found
+
+    def lists(self, path: str, *keys: str) -> bool | None:
+        """Whether the list under these keys has our server; None when there is no such list."""
+        found = self.value(path, *keys)
+        return "sidecar" in found if isinstance(found, list) else None
+
+    def unlisted(self, table: str, excluded: str, allowed: str) -> list[Problem]:
+        """Whether lists of servers beside the entry keep ours out."""
+        found: list[Problem] = []
+        if self.lists(self.servers, table, excluded):
+            action = f"Remove it from `{table}.{excluded}` in {self.servers}"
+            found.append(("The server is switched off", action))
+        if self.lists(self.servers, table, allowed) is False:
+            action = f"Add it to `{table}.{allowed}` in {self.servers}"
+            found.append(("The server is not among those allowed", action))
+        return found
+
+
 class Adapter:
     """One coding agent.
 
@@ -101,7 +154,8 @@ class Adapter:
     `project_variable` holds the folder of its project. `program` is found on PATH. `instructions` is the file of a
     project that it reads as instructions, and `user_instructions` that of the home. `checked` says how `connect` was
     checked: with this version of the agent, or by its documentation of a date. `cannot` says what it cannot do, and
-    `notes` what the user must know besides, in sentences.
+    `notes` what the user must know besides, in sentences. `problems` finds what keeps a connection from working, each
+    with what to do about it.
     """
 
     __slots__ = (
@@ -114,6 +168,7 @@ class Adapter:
         "marks",
         "name",
         "notes",
+        "problems",
         "program",
         "project_variable",
         "servers",
@@ -142,6 +197,7 @@ class Adapter:
         user_instructions: str | None = None,
         cannot: tuple[str, ...] = (),
         notes: tuple[str, ...] = (),
+        problems: Callable[[Connected], list[Problem]] = lambda connected: [],
     ) -> None:
         self.name = name
         self.title = title
@@ -159,6 +215,7 @@ class Adapter:
         self.user_instructions = user_instructions
         self.cannot = cannot
         self.notes = notes
+        self.problems = problems
 
     @property
     def is_run(self) -> bool:

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
-from .base import Adapter, HookFile, ServerFile, stdio_entry
+from .base import Adapter, Connected, HookFile, ServerFile, stdio_entry
 from .hook_formats import HookFormat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .base import Problem
+
+
+def _problems(connected: Connected) -> list[Problem]:
+    found: list[Problem] = []
+    project = [f"{connected.project}/.claude/{name}" for name in ("settings.json", "settings.local.json")]
+    for path in (f"{connected.home}/.claude/settings.json", *project):
+        if connected.hooks and connected.value(path, "disableAllHooks") is True:
+            found.append(("Claude Code runs no hooks", f"Remove `disableAllHooks` from {path}"))
+        if connected.scope == "project" and connected.lists(path, "disabledMcpjsonServers"):
+            found.append(("The server is switched off", f"Remove it from `disabledMcpjsonServers` in {path}"))
+    return found
+
 
 ADAPTER = Adapter(
     name="claude-code",
@@ -28,4 +44,5 @@ ADAPTER = Adapter(
     program="claude",
     instructions="CLAUDE.md",
     notes=("Claude Code asks once whether to use the servers of a project's `.mcp.json`.",),
+    problems=_problems,
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from .base import Adapter, HookFile, ServerFile, plain_entry
+from .base import Adapter, Connected, HookFile, ServerFile, plain_entry
 from .hook_formats import LIMIT_S, HookFormat, Reply, first_text, parsed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from .base import Problem
 
 
 def _entry(command: list[str]) -> dict[str, Any]:
@@ -51,6 +53,19 @@ class CopilotFormat(HookFormat):
         return ""
 
 
+def _problems(connected: Connected) -> list[Problem]:
+    found: list[Problem] = []
+    folder = f"{connected.home}/.copilot"
+    trusted = connected.value(f"{folder}/config.json", "trustedFolders") or ()
+    if connected.scope == "project" and connected.hooks and connected.project not in trusted:
+        found.append(
+            ("Copilot runs no hooks of a folder that is not trusted", "Start it there and trust the folder")
+        )
+    if connected.hooks and connected.value(f"{folder}/settings.json", "disableAllHooks") is True:
+        found.append(("Copilot runs no hooks", f"Remove `disableAllHooks` from {folder}/settings.json"))
+    return found
+
+
 ADAPTER = Adapter(
     name="copilot",
     title="GitHub Copilot CLI",
@@ -77,4 +92,5 @@ ADAPTER = Adapter(
     program="copilot",
     instructions="AGENTS.md",
     notes=("Copilot runs hooks of a project only when you have trusted the folder.",),
+    problems=_problems,
 )

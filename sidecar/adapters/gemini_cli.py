@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from .base import Adapter, HookFile, ServerFile
+from .base import Adapter, Connected, HookFile, ServerFile
 from .hook_formats import LIMIT_S, HookEvent, HookFormat, Reply, first_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .base import Problem
     from .hook_formats import Kind
 
 
@@ -48,6 +49,16 @@ class GeminiFormat(HookFormat):
         return super()._text(kind, payload)
 
 
+def _problems(connected: Connected) -> list[Problem]:
+    path = connected.servers
+    found = connected.unlisted("mcp", "excluded", "allowed")
+    if connected.hooks and connected.value(path, "hooksConfig", "enabled") is False:
+        found.append(("Gemini CLI runs no hooks", f"Remove `hooksConfig.enabled` from {path}"))
+    if connected.hooks and connected.lists(path, "hooksConfig", "disabled"):
+        found.append(("Our hooks are switched off", "Run `/hooks enable sidecar` in Gemini CLI"))
+    return found
+
+
 ADAPTER = Adapter(
     name="gemini-cli",
     title="Gemini CLI",
@@ -75,4 +86,5 @@ ADAPTER = Adapter(
         "It gives its MCP servers no session id: calls of the tools are in a chat of the project, beside those of"
         " the sessions.",
     ),
+    problems=_problems,
 )

@@ -36,6 +36,7 @@ from ..system.programs import find_program
 from ..text.plural import counted
 from ..tools.files.file_search import find_ripgrep
 from ..tools.mcp import ServerConfig, Servers, parse_servers
+from .connection_checks import check_connections
 from .model_check import check_model
 from .settings_conversion import project_settings
 
@@ -58,6 +59,7 @@ async def examine(
     checks += await anyio.to_thread.run_sync(_programs, settings)
     checks += _mcp(settings, servers)
     checks += await _hooks(settings)
+    checks += await anyio.to_thread.run_sync(check_connections)
     if isinstance(store, Failure):
         return [
             *checks,
