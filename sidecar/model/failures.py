@@ -135,6 +135,7 @@ def _provider_action(reason: str, retryable: bool) -> str:
     return "choose_model" if usual == "retry" else usual
 
 
-def invalid_param(field: str, expected: str) -> Refused:
-    """Return the error for a parameter `field` that is not what was expected."""
-    return Refused("invalid_params", f"`{field}`: {expected}", params={"field": field, "expected": expected})
+def invalid_param(field: str, expected: str, words: str | None = None) -> Refused:
+    """Return the error for a parameter `field` that is not what was expected; `words` say more than that."""
+    params = {"field": field, "expected": expected}
+    return Refused("invalid_params", f"`{field}`: {words or expected}", params=params)

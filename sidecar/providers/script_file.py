@@ -6,14 +6,20 @@ import json
 import os
 import re
 import tomllib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ..model.failures import ProviderFailed
+from ..system.lazy import lazy_module
 from ..system.safe_open import FileRefused, open_regular
 from ..text.suggest import did_you_mean
 from .script_format import Script, ScriptedCall, ScriptedFault, ScriptedReply, ScriptedStep, ScriptedUsage
+
+if TYPE_CHECKING:
+    from ..text import expected
+else:
+    expected = lazy_module("sidecar.text.expected")
 
 MAX_SCRIPT_BYTES = 4 * 1024 * 1024
 """Longer streams are made with `repeat`; the file is read at once, on the event loop."""
@@ -87,7 +93,10 @@ def _mismatch(path: str, complaint: str) -> ProviderFailed:
         what = f"there is no field `{unknown[1][:64]}`" + (
             f"; did you mean `{nearest[0]}`?" if nearest else ""
         )
-    return _bad_script(path, place.rstrip("`").lstrip(".") or None, what)
+    place = place.rstrip("`").lstrip(".")
+    if what.startswith("Invalid enum value"):
+        what += f"; allowed: {expected.allowed_at(Script, place)}"
+    return _bad_script(path, place or None, what)
 
 
 def _bad_script(path: str, place: str | None, what: str) -> ProviderFailed:

@@ -25,9 +25,9 @@ from ..system.lazy import lazy_module
 from ..text.suggest import did_you_mean
 
 if TYPE_CHECKING:
-    from . import expected
+    from ..text import expected
 else:
-    expected = lazy_module("sidecar.rpc.expected")
+    expected = lazy_module("sidecar.text.expected")
 
 logger = logging.getLogger(__name__)
 
@@ -199,28 +199,9 @@ def unknown_method(name: str, known: Mapping[str, Any]) -> RpcError:
 
 
 def _type_error(method: MethodRow, complaint: str) -> RpcError:
-    wrong, _, path = complaint.partition(" - at `$.")
-    field, parent = path.rstrip("`"), path.rstrip("`")
-    if "unknown field" in wrong or "missing required field" in wrong:
-        name = wrong.rpartition("field `")[2].rstrip("`")
-        field = f"{parent}.{name}" if parent else name
-    if "unknown field" in wrong:
-        known = expected.members_at(method.params, parent)
-        allowed, remedy = _one_of(known), _nearest(name, known)
-    else:
-        allowed = expected.allowed_at(method.params, field)
-        remedy = f"; allowed: {allowed}"
-    message = f"`{field}`: {wrong}{remedy}" if field else wrong
-    return RpcError.named("invalid_params", message, params={"field": field, "expected": allowed})
-
-
-def _one_of(names: list[str]) -> str:
-    return f"one of {', '.join(f'`{name}`' for name in names)}" if names else "no members"
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    near = did_you_mean(name, known)
-    return f"; did you mean `{near[0]}`?" if near else f"; known: {', '.join(known) or 'none'}"
+    wrong = expected.explain_mismatch(method.params, complaint)
+    message = f"`{wrong.field}`: {wrong.words}" if wrong.field else wrong.words
+    return RpcError.named("invalid_params", message, params={"field": wrong.field, "expected": wrong.allowed})
 
 
 class _JsonRpcServer:

@@ -59,6 +59,8 @@ class LeftOut(msgspec.Struct, frozen=True):
     reason: Unshown
     mime_type: str | None = None
     name: str | None = None
+    turn: str | None = None
+    """The turn whose prompt brings it; None in the history."""
 
 
 class Showing:
@@ -67,7 +69,7 @@ class Showing:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._refused: set[tuple[str, str]] = set()
-        self._reported: set[tuple[str, str, str]] = set()
+        self._reported: set[tuple[str, str, str, str | None]] = set()
 
     def refuse(self, model: str, blobs: Iterable[str]) -> None:
         """Do not send these media to the model again: the provider rejected a request with them."""
@@ -77,7 +79,7 @@ class Showing:
         """Send these media to the model again: they were not the reason of its failure."""
         found = {(model, blob) for blob in blobs}
         self._refused -= found
-        self._reported -= {(*one, "refused") for one in found}
+        self._reported -= {(*one, "refused", None) for one in found}
 
     async def turns(self, turns: Sequence[Turn], model: ModelEntry) -> tuple[list[Turn], list[LeftOut]]:
         """The turns, with a line of text for each medium that this model does not get."""
@@ -91,10 +93,13 @@ class Showing:
             made.append(turn)
         return made, out
 
-    async def blocks(self, blocks: Sequence[Block], model: ModelEntry) -> tuple[list[Block], list[LeftOut]]:
-        """The same for the blocks of one prompt."""
+    async def blocks(
+        self, blocks: Sequence[Block], model: ModelEntry, turn: str | None = None
+    ) -> tuple[list[Block], list[LeftOut]]:
+        """The same for the blocks of one prompt; `turn` is the one that it starts."""
         out: list[LeftOut] = []
-        return [await self._block(block, model, out) for block in blocks], out
+        made = [await self._block(block, model, out) for block in blocks]
+        return made, [msgspec.structs.replace(one, turn=turn) for one in out]
 
     async def bytes_of(self, messages: Sequence[Message]) -> dict[str, bytes]:
         """The bytes of the messages' media, newest first, up to the limit of a request."""
@@ -111,9 +116,12 @@ class Showing:
         return media
 
     def take_unreported(self, model: str, out: Sequence[LeftOut]) -> list[LeftOut]:
-        """Those for which the user has not got a notice yet; marks them as reported."""
-        news = [one for one in out if (model, one.blob_id, one.reason) not in self._reported]
-        self._reported |= {(model, one.blob_id, one.reason) for one in news}
+        """Those for which the user has not got a notice yet; marks them as reported. A prompt that brings the same
+        medium once more is news; the history that it is in afterwards is not.
+        """
+        news = [one for one in out if (model, one.blob_id, one.reason, one.turn) not in self._reported]
+        for one in news:
+            self._reported |= {(model, one.blob_id, one.reason, turn) for turn in (one.turn, None)}
         return news
 
     async def _item(self, item: Item, model: ModelEntry, out: list[LeftOut]) -> Item:

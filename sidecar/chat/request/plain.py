@@ -36,7 +36,7 @@ class PlainRequests:
         self, chat: Chat, prompt: Prompt, continued: Turn | None, effort: str | None
     ) -> ModelCalls:
         """Record the first request, and which media the model does not get."""
-        content, left_out = await self._showing.blocks(prompt.content, self._entry)
+        content, left_out = await self._showing.blocks(prompt.content, self._entry, prompt.turn_id)
         messages: list[Message] = [UserMessage(content)]
         self._first = _prompt_blocks(content)
         if continued:

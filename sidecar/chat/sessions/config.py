@@ -28,8 +28,10 @@ from ...text.suggest import did_you_mean
 from ..journal.project_identity import refuse_own_folder
 
 if TYPE_CHECKING:
+    from ...text import expected
     from ...tools import mcp
 else:
+    expected = lazy_module("sidecar.text.expected")
     mcp = lazy_module("sidecar.tools.mcp")
 
 
@@ -162,5 +164,5 @@ def _unknown_key(key: str) -> Refused:
 
 
 def _type_refusal(error: msgspec.ValidationError) -> Refused:
-    expected, _, path = str(error).partition(" - at `$.")
-    return invalid_param(f"set.{path.rstrip('`')}" if path else "set", expected)
+    wrong = expected.explain_mismatch(ChatConfig, str(error))
+    return invalid_param(f"set.{wrong.field}" if wrong.field else "set", wrong.allowed, wrong.words)

@@ -192,6 +192,7 @@ class Session(QueuedChat):
             return PromptReceipt("duplicate", known.turn_id or None, known.seq)
         if prompt.overrides.context:
             await named_blocks.check_block_names(self._store, self.environment, prompt.overrides.context)
+        self.turn_runner.check_model(prompt.overrides)
         await self._store.check_space()
         turn = self.turn
         if prompt.expect_turn_id is not None and (turn is None or turn.id != prompt.expect_turn_id):
@@ -427,6 +428,7 @@ class Session(QueuedChat):
         known = await self._store.turns.prompt(self.chat.id, prompt_id)
         if known:
             return PromptReceipt("duplicate", known.turn_id or None, known.seq)
+        self.turn_runner.check_model(overrides)
         await self._store.check_space()
         if self.turn:
             raise event_factory.turn_in_progress()

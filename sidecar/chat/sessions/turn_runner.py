@@ -11,9 +11,9 @@ import msgspec
 
 from ...engines.base import EngineChat, ModelCalls, TurnLimits, TurnRequest
 from ...engines.registry import ChatEngine, EngineEntry, EngineRegistry
-from ...model.chats import Chat, ContextSwitches, EffectiveConfig, Prompt
+from ...model.chats import Chat, ContextSwitches, EffectiveConfig, Prompt, PromptOverrides
 from ...model.content import Block, EndReason, Turn
-from ...model.failures import Failure, ProviderFailed
+from ...model.failures import Failure, ProviderFailed, invalid_param
 from ...model.refusals import is_provider_refusal
 from ...providers.base import Provider, ToolCall
 from ...providers.registry import AUTO, ProviderRegistry
@@ -78,6 +78,12 @@ class TurnRunner:
     async def close_engine(self) -> None:
         """Close the chat's engine, because the chat is closed or purged, or the process exits."""
         await self._engine.close()
+
+    def check_model(self, overrides: PromptOverrides) -> None:
+        """Refuse a model that a prompt chooses and that cannot exist."""
+        chosen = overrides.model
+        if chosen is not None and (problem := self._providers.name_problem(chosen)):
+            raise invalid_param("overrides.model", problem)
 
     async def model(self, chosen: str) -> str:
         """The model of a turn. When there is none, the turn itself fails with a remedy."""
@@ -217,7 +223,8 @@ class TurnRunner:
     ) -> candidates.RequestSpec:
         """The specification of a request, before anything is read for it."""
         reads_history = provider.reads_history
-        content, left_out = await self.showing.blocks(prompt.content, provider.model_entry(name))
+        entry = provider.model_entry(name)
+        content, left_out = await self.showing.blocks(prompt.content, entry, turn_id)
         used = await self._store.tool_call_counts(self._environment.chat.id) if reads_history else {}
         return candidates.RequestSpec(
             provider=provider,
@@ -231,7 +238,7 @@ class TurnRunner:
             added=list(added),
             tools=tools.specs if reads_history else [],
             tools_by_need=tools.names_by_need(used) if reads_history else [],
-            window_was_asked=f"{provider.model_entry(name).provider}:{name}" in self._announced_models,
+            window_was_asked=f"{entry.provider}:{name}" in self._announced_models,
             context=prompt.overrides.context or ContextSwitches(),
             budget=budget,
             preview=preview,

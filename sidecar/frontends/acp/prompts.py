@@ -58,7 +58,7 @@ class PromptHandlers:
 
     async def _prompt(self, call: Call, params: PromptParams) -> AcpResult:
         blocks = content.read_blocks(params.prompt)
-        if not any(block.type != "text" or block.text for block in blocks):
+        if not any(block.type != "text" or (block.text or "").strip() for block in blocks):
             raise invalid_param("prompt", "a prompt that is not empty")
         watch = PromptWatch(_prompt_id(params))
         # Before anything is awaited: a cancel may be the next frame.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import anyio.to_thread
@@ -17,7 +19,7 @@ from ...chat.sessions.crash_closure import Closure
 from ...chat.sessions.session import Session
 from ...model.chats import ChatQuery
 from ...model.events import coalesce
-from ...model.failures import Refused, invalid_param
+from ...model.failures import Failure, Refused, invalid_param
 from ...rpc.dispatch import Handler
 from ...rpc.wire import MessageWriter
 from ...store.tables.recoveries import Salvage
@@ -82,7 +84,7 @@ class ChatHandlers:
 
     async def _open(self, call: Call, params: m.ChatOpenParams) -> m.ChatOpenResult:
         chats = await self._chats()
-        with anyio.CancelScope(shield=True):
+        with anyio.CancelScope(shield=True), _name_config():
             opened = await chats.open(
                 address_of(params), create=params.if_missing == "create", changes=params.config
             )
@@ -264,6 +266,19 @@ def attach(
     cursor = replay.from_ - 1 if replay.from_ is not None else chat.last_seq
     attachment = attachments.attach(session, chat.epoch, cursor)
     call.after_answer(attachment.release)
+
+
+@contextmanager
+def _name_config() -> Iterator[None]:
+    """Name wrong keys as `chat/open` has them: in `config`, where `chat/configure` has `set`."""
+    try:
+        yield
+    except Failure as failure:
+        field = (failure.params or {}).get("field")
+        if isinstance(field, str) and re.match(r"set\b", field):
+            failure.params = {**(failure.params or {}), "field": f"config{field[3:]}"}
+            failure.message = failure.message.replace("`set", "`config", 1)
+        raise
 
 
 async def opened_result(session: Session, view: ChatView, **more: Any) -> m.ChatOpenResult:

@@ -44,6 +44,7 @@ class ContextHandlers:
         if params.request is not None:
             raise invalid_param("request", "only together with `turnId`")
         overrides = overrides_of(params.overrides, params.context)
+        session.turn_runner.check_model(overrides)
         manifest = await preview.preview_manifest(
             session, await _stored_blocks(chats, params), overrides, params.budget
         )

@@ -160,14 +160,14 @@ def _check_content(params: m.PromptSendParams | m.PromptEditParams) -> None:
 async def _stored_content(chats: Chats, params: m.PromptSendParams | m.PromptEditParams) -> list[Block]:
     _check_content(params)
     if params.text is not None:
-        if not params.text:
+        if not params.text.strip():
             raise invalid_param("text", _EMPTY)
         return [text_block(params.text)]
     return await _stored_blocks(chats, params.content or [])
 
 
 async def _stored_blocks(chats: Chats, blocks: list[m.ContentBlock]) -> list[Block]:
-    if all(block.type == "text" and not block.text for block in blocks):
+    if all(block.type == "text" and not (block.text or "").strip() for block in blocks):
         raise invalid_param("content", _EMPTY)
     return await content.store_content(chats.store, [block_of(block) for block in blocks])
 

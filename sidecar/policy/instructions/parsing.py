@@ -24,7 +24,10 @@ from .rule import Applies, MalformedRule
 
 if TYPE_CHECKING:
     import yaml
+
+    from ...text import expected
 else:
+    expected = lazy_module("sidecar.text.expected")
     yaml = lazy_module("yaml")
 
 Format = Literal["plain", "cursor", "own"]
@@ -297,11 +300,12 @@ def _key(key: Any) -> str:
 
 
 def _validation_message(error: msgspec.ValidationError) -> str:
-    """Return `priority`: expected `int`, got `str`. The library puts the field last, as `$.priority`."""
+    """Return `priority`: expected `int`, got `str`; allowed: an integer."""
     if unknown := _UNKNOWN_FIELD.search(str(error)):
         return _unknown_field(unknown[1])
-    words, _, place = str(error).partition(" - at `$.")
-    return f"`{place.rstrip('`')}`: {words[0].lower()}{words[1:]}" if place else words[0].lower() + words[1:]
+    wrong = expected.explain_mismatch(_Fields, str(error))
+    words = wrong.words[0].lower() + wrong.words[1:]
+    return f"`{wrong.field}`: {words}" if wrong.field else words
 
 
 def _unknown_field(name: str) -> str:

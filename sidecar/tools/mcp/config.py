@@ -5,12 +5,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
 
 from ...model.failures import Refused, invalid_param
+from ...system.lazy import lazy_module
+
+if TYPE_CHECKING:
+    from ...text import expected
+else:
+    expected = lazy_module("sidecar.text.expected")
 
 MAX_SERVERS = 32
 """Servers per chat: more are a mistake, and each may be a process."""
@@ -98,8 +104,8 @@ def _parse_server(entry: Any, field: str) -> ServerConfig:
 
 
 def _type_error(error: msgspec.ValidationError, field: str) -> Refused:
-    expected, _, path = str(error).partition(" - at `$")
-    return invalid_param(f"{field}{path.rstrip('`')}", expected)
+    wrong = expected.explain_mismatch(ServerConfig, str(error))
+    return invalid_param(f"{field}.{wrong.field}" if wrong.field else field, wrong.allowed, wrong.words)
 
 
 def _check(config: ServerConfig, field: str) -> None:

@@ -19,11 +19,53 @@ from tests.support.wire import Json
 @pytest.mark.parametrize("method", ["chat/configure", "chat/open"])
 def test_a_model_that_cannot_exist_is_refused(sidecar: Sidecar, method: str, model: str) -> None:
     sidecar.call("chat/open", chatId="c")
-    given = {"set": {"model": model}} if method == "chat/configure" else {"config": {"model": model}}
-    refusal = sidecar.refused(method, chatId="c", **given)
-    assert (refusal.code, refusal.detail("field")) == (-32602, "set.model")
+    member = "set" if method == "chat/configure" else "config"
+    refusal = sidecar.refused(method, chatId="c", **{member: {"model": model}})
+    assert (refusal.code, refusal.detail("field")) == (-32602, f"{member}.model")
+    assert f"`{member}.model`: " in str(refusal)
     assert "provider:model" in str(refusal) or "the name of a model" in str(refusal)
     assert sidecar.call("chat/open", chatId="c")["config"]["model"] == "echo:"
+
+
+@pytest.mark.parametrize("model", ["gpt-5", "openai:", "", "nobody:none"])
+@pytest.mark.parametrize("method", ["prompt/send", "turn/retry", "chat/context"])
+def test_a_prompt_cannot_choose_a_model_that_cannot_exist(sidecar: Sidecar, method: str, model: str) -> None:
+    sidecar.run("one", chatId="c")
+    given: Json = {"promptId": "p", "text": "two"}
+    if method != "prompt/send":
+        given = {"promptId": "p"} if method == "turn/retry" else {"text": "two"}
+    refusal = sidecar.refused(method, chatId="c", overrides={"model": model}, **given)
+    assert (refusal.code, refusal.detail("field")) == (-32602, "overrides.model")
+    assert len(sidecar.call("chat/history", chatId="c")["turns"]) == 1, "nothing was accepted"
+
+
+@pytest.mark.parametrize(
+    ("config", "field", "allowed"),
+    [
+        ({"mode": "sometimes"}, "mode", 'one of "accept-edits", "ask", "auto", "read-only" or null'),
+        ({"window": "big"}, "window", "an integer or null"),
+        (
+            {"gates": {"openFiles": "on"}},
+            "gates.openFiles",
+            'one of "always", "auto", "never"',
+        ),
+        ({"gates": {"openFile": "auto"}}, "gates.openFile", "did you mean `openFiles`?"),
+        ({"mod": "ask"}, "mod", "did you mean `mode` or `model`?"),
+        ({"exclude": ["gitDif"]}, "exclude[0]", "did you mean `gitDiff`?"),
+    ],
+)
+@pytest.mark.parametrize("method", ["chat/configure", "chat/open"])
+def test_a_wrong_key_is_named_as_it_was_sent_with_what_is_allowed(
+    sidecar: Sidecar, method: str, config: Json, field: str, allowed: str
+) -> None:
+    sidecar.call("chat/open", chatId="c")
+    member = "set" if method == "chat/configure" else "config"
+    refusal = sidecar.refused(method, chatId="c", **{member: config})
+    assert (refusal.code, refusal.detail("field")) == (-32602, f"{member}.{field}")
+    said = refusal.args[0]
+    assert f"`{member}.{field}`" in said
+    assert allowed in said
+    assert "set." not in said or member == "set"
 
 
 def test_a_misspelled_provider_gets_the_nearest(sidecar: Sidecar) -> None:
@@ -44,6 +86,9 @@ def test_a_model_that_may_exist_is_taken(sidecar: Sidecar, model: str) -> None:
         {"content": []},
         {"content": [{"type": "text", "text": ""}]},
         {"content": [{"type": "text", "text": ""}, {"type": "text"}]},
+        {"text": " \n\t"},
+        {"text": "\u3000\u00a0"},
+        {"content": [{"type": "text", "text": " "}, {"type": "text", "text": "\n"}]},
     ],
 )
 @pytest.mark.parametrize("delivery", ["queue", "steer", "interrupt"])
@@ -118,6 +163,9 @@ def check(sidecar: Sidecar) -> Json:
         ("nonsense:none", "fail", "model_unknown"),
         ("gpt-5", "fail", "model_unknown"),
         ("scripted:/nowhere.json", "fail", "model_unknown"),
+        ("local:/nowhere.gguf", "fail", "model_unknown"),
+        ("local:/etc/passwd", "fail", "model_unknown"),
+        ("local:smollm2", "fail", "model_unknown"),
         ("anthropic:claude", "fail", "model_unready"),
         ("", "fail", "model_none"),
     ],

@@ -118,7 +118,10 @@ def test_an_unknown_engine_is_refused_with_the_allowed_ones_and_makes_no_chat(
         sidecar.refused("chat/open", chatId="d", config={"engine": engine}),
     ]
 
-    assert [(refusal.code, refusal.detail("field")) for refusal in refusals] == [(-32602, "set.engine")] * 2
+    assert [(refusal.code, refusal.detail("field")) for refusal in refusals] == [
+        (-32602, "set.engine"),
+        (-32602, "config.engine"),
+    ]
     assert [refusal.detail("expected") for refusal in refusals] == ["one of native"] * 2
     assert sidecar.call("chat/open", chatId="c")["config"] == before
     assert sidecar.refused("chat/history", chatId="d").code == -32002
@@ -128,7 +131,7 @@ def test_an_unknown_engine_is_refused_with_the_allowed_ones_and_makes_no_chat(
 @pytest.mark.parametrize("engine", [7, True, ["native"], {"name": "native"}], ids=str)
 def test_an_engine_that_is_no_text_is_refused_by_name(sidecar: Sidecar, engine: object) -> None:
     refusal = sidecar.refused("chat/open", chatId="c", config={"engine": engine})
-    assert (refusal.code, refusal.detail("field")) == (-32602, "set.engine")
+    assert (refusal.code, refusal.detail("field")) == (-32602, "config.engine")
 
 
 def test_an_engine_in_the_settings_is_refused_with_the_allowed_ones(sidecar: Sidecar) -> None:

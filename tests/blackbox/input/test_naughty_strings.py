@@ -50,7 +50,7 @@ def test_naughty_strings_come_back_unaltered_from_echo(probe: Probe) -> None:
         [
             {"chatId": f"naughty {n}", "promptId": f"p{n}", "text": text}
             for n, text in enumerate(NAUGHTY)
-            if text
+            if text.strip()
         ],
     )
     for params, answer in asked:

@@ -60,6 +60,11 @@ def test_an_image_that_the_model_does_not_get_is_noticed(spawn: Spawner, kind: s
     assert (notice["data"]["code"], notice["data"]["params"]["count"]) == ("media_left_out", 1)
     (event,) = sidecar.events(sent["sessionId"], "context.assembled")
     assert [block["kind"] for block in event["data"]["blocks"]] == ["attachments", "prompt"]
+    for number, content in enumerate(([picture], [{"type": "text", "text": "And now?"}])):
+        sent = sidecar.call("prompt/send", chatId="c", promptId=f"p{number}", content=content)
+        sidecar.wait_turn(sent["sessionId"], sent["turnId"])
+    notices = sidecar.events(sent["sessionId"], "notice")
+    assert len(notices) == 2, "a prompt that brings it again is news, its history is not"
 
 
 def test_a_script_that_fails_once_is_retried_by_itself(spawn: Spawner) -> None:

@@ -155,9 +155,11 @@ MALFORMED = {
     "---\nname: &a x\n---\nT": "line 2: an anchor is not understood here; put the value into quotes",
     "---\nname: !!str x\n---\nT": "line 2: a tag is not understood here; put the value into quotes",
     "---\nglob: x\n---\nT": "there is no field `glob`; did you mean `globs`?",
-    "---\npriority: high\n---\nT": "`priority`: expected `int | null`, got `str`",
+    "---\npriority: high\n---\nT": "`priority`: expected `int | null`, got `str`; allowed: an integer or null",
     "---\npriority: 1000001\n---\nT": "`priority` must be from -1000000 to 1000000",
-    "---\napplies: often\n---\nT": "`applies`: invalid enum value 'often'",
+    "---\napplies: often\n---\nT": (
+        '`applies`: invalid enum value \'often\'; allowed: one of "always", "glob", "word" or null'
+    ),
     "---\napplies: glob\n---\nT": "it applies by glob and has none: name them in `globs`",
     "---\napplies: word\n---\nT": "it applies by word and has none: name them in `words`",
     "---\nglobs: x\nwords: y\n---\nT": "it has globs and words: say which by `applies: glob` or `applies: word`",
@@ -183,7 +185,7 @@ def test_a_malformed_markdown_rule_says_why(text: str, reason: str) -> None:
     [
         ("{", "it is not JSON: Input data was truncated"),
         ("[]", "it must hold one rule: keys such as `instruction`, and their values"),
-        ('{"instruction": 1}', "`instruction`: expected `str | null`, got `int`"),
+        ('{"instruction": 1}', "`instruction`: expected `str | null`, got `int`; allowed: a string or null"),
         (
             '{"instruction": "x", "metadata": {"a": 1e999}}',
             "it is not JSON: Number out of range - at `$[...][...]`",

@@ -31,13 +31,24 @@ def complaint(path: Path, content: str | bytes) -> str:
         ({"zzz": 1}, ": there is no field `zzz`"),
         ({"text": 3}, ".text`: Expected `str | null`, got `int`"),
         ({"text": "a", "chunk": 0}, ".chunk`: Expected `int` >= 1"),
-        ({"text": "a", "chunk": "line"}, ".chunk`: Invalid enum value 'line'"),
+        (
+            {"text": "a", "chunk": "line"},
+            '.chunk`: Invalid enum value \'line\'; allowed: one of "char", "word" or an integer or null',
+        ),
         ({"delayMs": -1}, ".delayMs`: Expected `int` >= 0"),
         ({"toolCall": {}}, ".toolCall`: Object missing required field `name`"),
         ({"toolCall": {"name": "a", "input": []}}, ".toolCall.input`: Expected `object`, got `array`"),
         ({"toolCalls": []}, ".toolCalls`: Expected `array` of length >= 1"),
-        ({"error": {"reason": "tired"}}, ".error.reason`: Invalid enum value 'tired'"),
-        ({"stop": "tool_calls"}, ".stop`: Invalid enum value 'tool_calls'"),
+        (
+            {"error": {"reason": "tired"}},
+            ".error.reason`: Invalid enum value 'tired'; allowed: one of "
+            '"bad_key", "bad_reply", "model_unknown", "no_key", "offline", "overloaded", "quota", '
+            '"rate_limit", "refused", "stream_cut", "timeout", "window"',
+        ),
+        (
+            {"stop": "tool_calls"},
+            '.stop`: Invalid enum value \'tool_calls\'; allowed: one of "end_turn", "max_tokens", "refusal" or null',
+        ),
         ({"repeat": 2, "steps": []}, ".steps`: Expected `array` of length >= 1"),
         ({"repeat": 2, "steps": [{"text": 1}]}, ".steps[0].text`: Expected `str | null`, got `int`"),
         (
@@ -68,7 +79,10 @@ def test_a_bad_step_is_told_with_its_place(tmp_path: Path, step: dict[str, Any],
         ({"replies": [{}]}, ": `replies[0]`: Object missing required field `steps`"),
         ([{"steps": 1}], ": `replies[0].steps`: Expected `array`, got `int`"),
         (3, ": Expected `object`, got `int`"),
-        ({"replies": [], "onExhausted": "stop"}, ": `onExhausted`: Invalid enum value 'stop'"),
+        (
+            {"replies": [], "onExhausted": "stop"},
+            ': `onExhausted`: Invalid enum value \'stop\'; allowed: one of "echo", "error", "repeat"',
+        ),
         (
             {"replies": [{"match": "a", "regex": "b", "steps": []}]},
             ": `replies[0]`: Expected `match` or `regex`, not both",

@@ -38,7 +38,7 @@ def test_a_command_and_an_address_are_servers_with_the_limits_they_name() -> Non
     ("entry", "place", "words"),
     [
         ("npx", "", "an object"),
-        ({}, "", "`name`"),
+        ({}, ".name", "missing required field `name`"),
         ({**COMMAND, "name": "a b"}, ".name", "letters"),
         ({**COMMAND, "name": "x" * 65}, ".name", "letters"),
         ({**COMMAND, "name": "x\n"}, ".name", "letters"),

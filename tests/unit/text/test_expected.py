@@ -10,7 +10,7 @@ from sidecar_protocol.catalog import METHODS, Method
 from sidecar_protocol.errors import RpcError
 
 from sidecar.rpc.dispatch import decode_params
-from sidecar.rpc.expected import allowed_at
+from sidecar.text.expected import allowed_at
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""Says in words what the contract allows at a place in the parameters, for the error about what stands there.
+"""Says in words what a type allows at a place in a value, for the error about what is there.
 
-Knows the types of the contract, and no method. Loaded only for an error.
+Knows neither the contract nor the settings. Loaded only for an error.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
+import msgspec
 from msgspec import inspect
+
+from .suggest import did_you_mean
 
 _STEP = re.compile(r"\.([^.\[]+)|\[[^\]]*\]")
 """A member of an object by name, or any element of an array or any value of an object."""
@@ -25,8 +28,30 @@ _SIMPLE: dict[type[inspect.Type], str] = {
 }
 
 
+class Mismatch(msgspec.Struct, frozen=True):
+    """A value that a type does not allow: the `field`, what is wrong and what to write instead, and what is allowed."""
+
+    field: str
+    words: str
+    allowed: str
+
+
+def explain_mismatch(type: type, complaint: str) -> Mismatch:
+    """Complete a complaint of msgspec, "what - at `$.place`", by what the type allows there."""
+    wrong, _, place = complaint.partition(" - at `$.")
+    field = parent = place.rstrip("`")
+    if "unknown field" in wrong or "missing required field" in wrong:
+        name = wrong.rpartition("field `")[2].rstrip("`")
+        field = f"{parent}.{name}" if parent else name
+    if "unknown field" in wrong:
+        known = members_at(type, parent)
+        return Mismatch(field, f"{wrong}{_nearest(name, known)}", _one_of(known))
+    allowed = allowed_at(type, field)
+    return Mismatch(field, f"{wrong}; allowed: {allowed}" if field else wrong, allowed)
+
+
 def allowed_at(params: type, path: str) -> str:
-    """What may stand at `path` in the parameters: `context.openFiles`, `content[0].type`; "" for an unknown place."""
+    """What may be at `path` in the parameters: `context.openFiles`, `content[0].type`; "" for an unknown place."""
     return _words(_types_at(params, path))
 
 
@@ -77,3 +102,12 @@ def _one(type: inspect.Type) -> str:
     if isinstance(type, inspect.ListType):
         return f"an array, each of which is {_words(_alternatives(type.item_type))}"
     return _SIMPLE.get(type.__class__, "another type")
+
+
+def _one_of(names: list[str]) -> str:
+    return f"one of {', '.join(f'`{name}`' for name in names)}" if names else "no members"
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    near = did_you_mean(name, known)
+    return f"; did you mean `{near[0]}`?" if near else f"; known: {', '.join(known) or 'none'}"
