@@ -93,7 +93,7 @@ chat: $(STAMP) ## a streaming chat in the terminal; without a key or a model, wi
 	  $(BIN)/sidecar models choose
 	@$(BIN)/sidecar chat $(ARGS)
 
-generate: $(STAMP) ## write protocol/openrpc.json and protocol/README.md anew
+generate: $(STAMP) ## write protocol/openrpc.json and the reference anew
 	$(BIN)/python -m sidecar_protocol.export
 
 bench: $(STAMP) ## figures beside peers in one run (benchmarks/README.md)

@@ -9,13 +9,15 @@ import msgspec
 
 from . import examples
 from .document import document
-from .reference import page
+from .event_examples import event_examples
+from .reference import pages
 
 PROTOCOL = Path(__file__).parents[2]
 
 
 def main() -> None:
     for path, text in generated().items():
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text, "utf-8")
 
 
@@ -25,7 +27,10 @@ def generated() -> dict[Path, str]:
     return {
         examples.FILE: _json({name: msgspec.to_builtins(example) for name, example in found.items()}),
         PROTOCOL / "openrpc.json": _json(document(found)),
-        PROTOCOL / "README.md": page(found),
+        **{
+            PROTOCOL / path: text
+            for path, text in pages(found, event_examples(PROTOCOL / "transcripts")).items()
+        },
     }
 
 

@@ -17,6 +17,9 @@ class Order(NamedTuple):
 _AFTER = "They follow the answer."
 _EITHER = "They are stored before the answer, and sent before or after it."
 
+_OF_TURN = ("turn", "context", "permission", "input", "patch", "files", "compaction")
+"""The first words of events that come in turns, and that other methods cause too."""
+
 _TURN = ("prompt.accepted", "turn.started", "chat.state")
 
 _OF_METHOD: dict[str, Order] = {
@@ -67,6 +70,21 @@ _OF_METHOD: dict[str, Order] = {
 
 def order_of(method: Method) -> Order:
     return _OF_METHOD.get(method.name, Order())
+
+
+def when_in_words(event: str) -> str:
+    """When an event comes: before or after which answers."""
+    causes = [
+        f"`{name}`: {order.promise[0].lower()}{order.promise[1:]}"
+        for name, order in _OF_METHOD.items()
+        if event in order.events
+    ]
+    in_turn = "Comes while a turn runs: after the answer to the request that started it"
+    last = "." if event == "turn.ended" else ", before its `turn.ended`."
+    if not causes:
+        return in_turn + last
+    told = "Caused by " + " ".join(causes)
+    return f"{in_turn}{last} {told}" if event.partition(".")[0] in _OF_TURN else told
 
 
 def order_in_words(method: Method) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,16 +14,20 @@ from sidecar_protocol.catalog import METHODS, NOTIFICATIONS, REQUESTS, Method, Q
 from sidecar_protocol.errors import CODES
 from sidecar_protocol.export import openrpc
 from sidecar_protocol.export.__main__ import PROTOCOL, generated
+from sidecar_protocol.export.event_examples import WRITTEN_STATUSES, event_examples
 from sidecar_protocol.export.examples import examples
 from sidecar_protocol.export.order import _OF_METHOD as ORDERED
-from sidecar_protocol.export.order import Order, order_in_words, order_of
+from sidecar_protocol.export.order import Order, order_in_words, order_of, when_in_words
 from sidecar_protocol.export.reference import pretty
 from sidecar_protocol.export.schemas import members, schemas, struct_schemas
 from sidecar_protocol.export.vocabulary import MEANINGS
 from sidecar_protocol.messages import EVENT_TYPES, ITEM_TYPES, STATUS_TYPES
-from sidecar_protocol.messages.base import Params, Wire
+from sidecar_protocol.messages.base import Key, Params, Wire
 
-PAGE = PROTOCOL / "README.md"
+
+PAGES = [path for path in generated() if path.suffix == ".md"]
+
+KEY = {member.name for member in members("Key")}
 
 _ASKED_OF = {
     "permissions": "Asked of a client whose `capabilities` have `permissions`.",
@@ -52,21 +57,23 @@ def test_the_example_of_the_table_decodes(row: Method | Question) -> None:
 
 @each_method
 def test_a_method_is_on_the_page_with_its_parameters_and_an_exchange(method: Method) -> None:
-    section = _section(f"### `{method.name}`")
+    section = _section(f"## `{method.name}`")
 
     assert method.summary in " ".join(section.split())
-    assert [m.name for m in members(method.params.__name__) if f"| `{m.name}` |" not in section] == []
+    own = [m.name for m in members(method.params.__name__) if m not in members("Key")]
+    assert [name for name in own if f"| `{name}` |" not in section] == []
+    assert ("(../README.md#the-parameters-of-a-chat)" in section) == issubclass(method.params, Key)
     assert f'"method": "{method.name}"' in section
     assert '"result": ' in section
 
 
 @each_request
 def test_a_request_to_the_client_is_on_the_page_with_who_is_asked_and_an_exchange(request_: Question) -> None:
-    section = _section(f"### `{request_.name}`")
+    section = _section(f"## `{request_.name}`")
 
     assert request_.summary in " ".join(section.split())
     assert _ASKED_OF[request_.offered_by] in section
-    assert f"| {request_.summary} | `{request_.offered_by}` |" in PAGE.read_text("utf-8")
+    assert f"| {request_.summary} | `{request_.offered_by}` |" in _text(PROTOCOL / "reference/client.md")
     both = [*members(request_.params.__name__), *members(request_.result.__name__)]
     assert [m.name for m in both if f"| `{m.name}` |" not in section] == []
     assert f'"method": "{request_.name}"' in section
@@ -143,7 +150,7 @@ def test_every_enum_of_the_document_says_its_type() -> None:
 @each_method
 def test_the_events_that_a_method_causes_are_events_of_the_contract(method: Method) -> None:
     assert set(order_of(method).events) <= EVENT_TYPES.keys()
-    assert order_in_words(method) in " ".join(_section(f"### `{method.name}`").split())
+    assert order_in_words(method) in " ".join(_section(f"## `{method.name}`").split())
 
 
 def test_the_order_of_methods_is_said_of_no_other_names() -> None:
@@ -158,17 +165,49 @@ def test_required_parameters_come_before_optional_ones(method: Method) -> None:
     assert required == sorted(required, reverse=True)
 
 
-def test_every_link_of_the_page_leads_to_a_heading() -> None:
-    page = PAGE.read_text("utf-8")
-    headings = {
-        re.sub(r"[^a-z0-9_-]", "", line.lower().replace(" ", "-").lstrip("#-")) for line in _headings(page)
-    }
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_every_link_of_a_page_leads_to_a_heading(path: Path) -> None:
+    for file, anchor in re.findall(r"\]\(([a-z./]*[a-zA-Z]*\.md)?#([^)]+)\)", _text(path)):
+        target = (path.parent / file).resolve() if file else path
+        headings = {
+            re.sub(r"[^a-z0-9_-]", "", line.lower().replace(" ", "-").lstrip("#-"))
+            for line in _headings(_text(target))
+        }
+        assert anchor in headings, (file, anchor)
 
-    assert set(re.findall(r"\]\(#([^)]+)\)", page)) - headings == set()
+
+def test_the_parameters_of_a_chat_are_said_once() -> None:
+    section = _section("## The parameters of a chat")
+
+    assert [name for name in KEY if f"- `{name}`: " not in section] == []
+    assert [
+        path.name
+        for path in PAGES
+        if "/reference/" in str(path) and "| `namespace` | string | optional | Separates" in _text(path)
+    ] == []
 
 
-def test_the_page_has_no_mark_left() -> None:
-    assert re.findall(r"^<!-- [a-z]+ -->$", PAGE.read_text("utf-8"), re.MULTILINE) == []
+@pytest.mark.parametrize("name", EVENT_TYPES)
+def test_an_event_is_on_its_page_with_its_members_an_example_and_when_it_comes(name: str) -> None:
+    section = _section(f"### `{name}`")
+
+    data = EVENT_TYPES[name].data
+    assert [m.name for m in members(data.__name__) if f"| `{m.name}` |" not in section] == []
+    assert when_in_words(name) in " ".join(section.split())
+    shown = json.loads(section.partition("```json\n")[2].partition("```")[0])
+    assert (shown["type"], isinstance(shown["data"], dict)) == (name, True)
+
+
+@pytest.mark.parametrize("name", [*EVENT_TYPES, *STATUS_TYPES])
+def test_the_example_of_an_event_has_the_members_of_its_type(name: str) -> None:
+    events = event_examples(PROTOCOL / "transcripts")
+    data = events[name]["data"] if name in EVENT_TYPES else WRITTEN_STATUSES[name]
+
+    assert msgspec.convert(data, (EVENT_TYPES | STATUS_TYPES)[name].data)
+
+
+def test_no_page_has_a_mark_left() -> None:
+    assert [path.name for path in PAGES if re.findall(r"^<!-- [a-z ]+ -->$", _text(path), re.MULTILINE)] == []
 
 
 def test_every_error_has_a_meaning() -> None:
@@ -210,8 +249,14 @@ def test_json_that_fits_a_line_stays_on_one_and_the_rest_is_broken() -> None:
 
 
 def _section(heading: str) -> str:
-    _, _, rest = PAGE.read_text("utf-8").partition(f"\n{heading}\n")
-    return rest.partition("\n### ")[0]
+    """What is below a heading, on the one page that has it."""
+    (page,) = [text for text in map(_text, PAGES) if f"\n{heading}\n" in text]
+    _, _, rest = page.partition(f"\n{heading}\n")
+    return re.split(r"\n##+ ", rest)[0]
+
+
+def _text(path: Path) -> str:
+    return path.read_text("utf-8")
 
 
 def _headings(page: str) -> list[str]:
