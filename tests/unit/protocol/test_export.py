@@ -24,7 +24,6 @@ from sidecar_protocol.export.vocabulary import MEANINGS
 from sidecar_protocol.messages import EVENT_TYPES, ITEM_TYPES, STATUS_TYPES
 from sidecar_protocol.messages.base import Key, Params, Wire
 
-
 PAGES = [path for path in generated() if path.suffix == ".md"]
 
 KEY = {member.name for member in members("Key")}
