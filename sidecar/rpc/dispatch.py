@@ -15,6 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+import anyio
 import msgspec
 from sidecar_protocol.errors import CODES, RpcError
 from sidecar_protocol.peer import Call
@@ -41,6 +42,8 @@ Handler = Callable[[Call, Any], Awaitable[Any]]
 ErrorContext = Callable[[Any], Mapping[str, object]]
 Recover = Callable[[Failure], Awaitable[bool]]
 
+T = TypeVar("T")
+
 ATTEMPTS = 3
 """How often a call is served at most: several processes may repair one database one after the other."""
 
@@ -55,6 +58,13 @@ class MethodRow(Protocol):
 
 
 Row = TypeVar("Row", bound=MethodRow)
+
+
+async def run_to_end(work: Awaitable[T]) -> T:
+    """Run what changes something: a cancelled call is answered as such, but the change is whole or was never begun."""
+    with anyio.CancelScope(shield=True):
+        result = await work
+    return result  # noqa: RET504  to mypy, the scope might swallow a return in it
 
 
 class Dispatcher(Generic[Row]):

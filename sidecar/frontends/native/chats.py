@@ -20,7 +20,7 @@ from ...chat.sessions.session import Session
 from ...model.chats import ChatQuery
 from ...model.events import coalesce
 from ...model.failures import Failure, Refused, invalid_param
-from ...rpc.dispatch import Handler
+from ...rpc.dispatch import Handler, run_to_end
 from ...rpc.wire import MessageWriter
 from ...store.tables.recoveries import Salvage
 from ...system.lazy import lazy_module
@@ -34,6 +34,7 @@ from .wire import (
     chat_summary,
     owner_of,
     queue_to_wire,
+    session_of,
     turn_to_wire,
     with_changes,
 )
@@ -123,7 +124,7 @@ class ChatHandlers:
         return m.Replay(kind="events", from_=seq + 1, to=chat.last_seq)
 
     async def _close(self, call: Call, params: Key) -> m.ChatCloseResult:
-        session = await (await self._chats()).existing_session(address_of(params))
+        session = await session_of(self._chats, params)
         closed = self._attachments.detach(session.chat.key.session_id)
         session.recorder.feed.rest()
         session.rest()
@@ -132,22 +133,19 @@ class ChatHandlers:
 
     async def _delete(self, call: Call, params: Key) -> m.ChatDeleteResult:
         chats = await self._chats()
-        with anyio.CancelScope(shield=True):
-            session_id, deleted = await chats.delete(address_of(params), self._attachments.detach)
+        session_id, deleted = await run_to_end(chats.delete(address_of(params), self._attachments.detach))
         return m.ChatDeleteResult(session_id=session_id, deleted=deleted)
 
     async def _rename(self, call: Call, params: m.ChatRenameParams) -> m.ChatChanged:
         if params.title is not None and not 1 <= len(params.title) <= 500:
             raise invalid_param("title", "1 to 500 characters, or null")
-        session = await (await self._chats()).existing_session(address_of(params))
-        with anyio.CancelScope(shield=True):
-            seq = await session.rename(params.title)
+        session = await session_of(self._chats, params)
+        seq = await run_to_end(session.rename(params.title))
         return _encode_changed(session, seq)
 
     async def _archive(self, call: Call, params: m.ChatArchiveParams) -> m.ChatChanged:
         chats = await self._chats()
-        with anyio.CancelScope(shield=True):
-            session = await chats.archive(address_of(params), params.archived)
+        session = await run_to_end(chats.archive(address_of(params), params.archived))
         return _encode_changed(session, None)
 
     async def _list(self, call: Call, params: m.ChatListParams) -> m.ChatListResult:
@@ -231,14 +229,13 @@ class ChatHandlers:
         chats = await self._chats()
         changes = chats.checked_config(params.set)
         session = await chats.existing_session(address_of(params))
-        with anyio.CancelScope(shield=True):
-            seq = await session.configure(changes)
+        seq = await run_to_end(session.configure(changes))
         return m.ChatConfigureResult(
             **chat_ref(session.chat.key), config=msgspec.to_builtins(session.config), seq=seq
         )
 
     async def _read_events(self, call: Call, params: m.EventsReadParams) -> dict[str, Any]:
-        session = await (await self._chats()).existing_session(address_of(params))
+        session = await session_of(self._chats, params)
         chat, events = await session.read_events(
             params.after.epoch,
             params.after.seq,

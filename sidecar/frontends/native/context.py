@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
-import anyio
 from sidecar_protocol import messages as m
 from sidecar_protocol.messages.base import Key
 from sidecar_protocol.peer import Call
@@ -17,9 +16,9 @@ from ...chat.sessions.session import Session
 from ...context.materials import ManifestBlock
 from ...model.content import Block
 from ...model.failures import invalid_param
-from ...rpc.dispatch import Handler
+from ...rpc.dispatch import Handler, run_to_end
 from .prompts import overrides_of
-from .wire import address_of, as_wire, block_of, chat_ref, text_block
+from .wire import address_of, as_wire, block_of, chat_ref, session_of, text_block
 
 
 class ContextHandlers:
@@ -60,12 +59,11 @@ class ContextHandlers:
         )
 
     async def _compact(self, call: Call, params: m.ChatCompactParams) -> m.ChatCompactResult:
-        session = await (await self._chats()).existing_session(address_of(params))
+        session = await session_of(self._chats, params)
         if params.postpone_turns is not None:
             if params.postpone_turns < 0:
                 raise invalid_param("postponeTurns", "a number from 0")
-            with anyio.CancelScope(shield=True):
-                await preview.postpone_compaction(session, params.postpone_turns)
+            await run_to_end(preview.postpone_compaction(session, params.postpone_turns))
             return m.ChatCompactResult(**chat_ref(session.chat.key), compaction_id=None)
         planned = await preview.plan_compaction(session)
         ref = chat_ref(session.chat.key)
@@ -81,9 +79,8 @@ class ContextHandlers:
         )
 
     async def _uncompact(self, call: Call, params: Key) -> m.ChatUncompactResult:
-        session = await (await self._chats()).existing_session(address_of(params))
-        with anyio.CancelScope(shield=True):
-            id = await compactor.undo_compaction(session)
+        session = await session_of(self._chats, params)
+        id = await run_to_end(compactor.undo_compaction(session))
         return m.ChatUncompactResult(**chat_ref(session.chat.key), compaction_id=id)
 
     async def _rules(self, call: Call, params: Key) -> m.RulesListResult:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-import anyio
 import msgspec
 from sidecar_protocol import messages as m
 from sidecar_protocol.peer import Call
@@ -14,7 +13,7 @@ from ...chat.actions import project_move, purge_chats
 from ...chat.sessions.chats import Chats, LockedChat
 from ...model import figures
 from ...model.failures import invalid_param
-from ...rpc.dispatch import Handler
+from ...rpc.dispatch import Handler, run_to_end
 from .wire import address_of, as_wire, chat_ref
 
 
@@ -35,14 +34,12 @@ class DataHandlers:
         if params.dry_run:
             removed, size = await purge_chats.count_purge(chats, wanted), chats.store.retention.size()
             return _purge_result(wanted.scope, purge_chats.PurgeResult(removed, [], 0, size), dry_run=True)
-        with anyio.CancelScope(shield=True):
-            done = await purge_chats.purge(chats, wanted)
+        done = await run_to_end(purge_chats.purge(chats, wanted))
         return _purge_result(wanted.scope, done)
 
     async def _rebind(self, call: Call, params: m.ProjectsRebindParams) -> m.ProjectsRebindResult:
         chats = await self._chats()
-        with anyio.CancelScope(shield=True):
-            moved = await project_move.rebind_project(chats, params.from_, params.to)
+        moved = await run_to_end(project_move.rebind_project(chats, params.from_, params.to))
         rebound = moved.rebound
         return m.ProjectsRebindResult(
             path=moved.project.path,

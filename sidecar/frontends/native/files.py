@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-import anyio
 import msgspec
 from sidecar_protocol import messages as m
 from sidecar_protocol.messages.base import Key
@@ -18,11 +17,11 @@ from ...chat.sessions.chats import Chats
 from ...chat.sessions.session import Session
 from ...model.events import StoredEvent, decode, encode
 from ...model.failures import invalid_param
-from ...rpc.dispatch import Handler
+from ...rpc.dispatch import Handler, run_to_end
 from ...text.token_estimate import BYTES_PER_TOKEN
 from ...workspace import git
 from ...workspace.diff_shares import clip_files
-from .wire import address_of, as_wire, chat_ref
+from .wire import as_wire, chat_ref, session_of
 
 DIFF_BYTES = 24 * 1024
 """A diff is bounded in bytes; an app that counts in tokens gets no more than it asked for."""
@@ -49,46 +48,38 @@ class FileHandlers:
             "git/diff": self._diff,
         }
 
-    async def _session(self, params: Key) -> Session:
-        return await (await self._chats()).existing_session(address_of(params))
-
     async def _open(self, call: Call, params: m.FilesOpenParams) -> m.FilesResult:
-        session = await self._session(params)
-        with anyio.CancelScope(shield=True):
-            changed = await files.open_matching(session, params.path, params.glob, params.pinned)
+        session = await session_of(self._chats, params)
+        changed = await run_to_end(files.open_matching(session, params.path, params.glob, params.pinned))
         return _files(session, changed)
 
     async def _close(self, call: Call, params: m.FilesCloseParams) -> m.FilesResult:
-        session = await self._session(params)
-        with anyio.CancelScope(shield=True):
-            changed = await files.close_matching(session, params.path, params.glob)
+        session = await session_of(self._chats, params)
+        changed = await run_to_end(files.close_matching(session, params.path, params.glob))
         return _files(session, changed)
 
     async def _pin(self, call: Call, params: m.FilesPinParams) -> m.FilesResult:
-        session = await self._session(params)
-        with anyio.CancelScope(shield=True):
-            changed = await files.pin_file(session, params.path)
+        session = await session_of(self._chats, params)
+        changed = await run_to_end(files.pin_file(session, params.path))
         return _files(session, changed)
 
     async def _unpin(self, call: Call, params: m.FilesUnpinParams) -> m.FilesResult:
-        session = await self._session(params)
-        with anyio.CancelScope(shield=True):
-            changed = await files.unpin_file(session, params.path)
+        session = await session_of(self._chats, params)
+        changed = await run_to_end(files.unpin_file(session, params.path))
         return _files(session, changed)
 
     async def _list(self, call: Call, params: Key) -> m.FilesResult:
-        session = await self._session(params)
+        session = await session_of(self._chats, params)
         await session.refresh_unless_owner()
         return _files(session, await files.list_files(session))
 
     async def _clear(self, call: Call, params: Key) -> m.FilesResult:
-        session = await self._session(params)
-        with anyio.CancelScope(shield=True):
-            changed = await files.close_all(session)
+        session = await session_of(self._chats, params)
+        changed = await run_to_end(files.close_all(session))
         return _files(session, changed)
 
     async def _patches(self, call: Call, params: m.PatchesListParams) -> m.PatchesListResult:
-        session = await self._session(params)
+        session = await session_of(self._chats, params)
         found = await patches.list_patches(session, PatchSelector(path=params.path, turn_id=params.turn_id))
         start = _offset(params.cursor)
         if params.limit < 1:
@@ -101,32 +92,29 @@ class FileHandlers:
         )
 
     async def _show(self, call: Call, params: m.PatchesShowParams) -> m.PatchesShowResult:
-        session = await self._session(params)
+        session = await session_of(self._chats, params)
         items = [
             as_wire(patch, m.Patch) for patch in await patches.show_patches(session, _patch_selector(params))
         ]
         return m.PatchesShowResult(**chat_ref(session.chat.key), items=items)
 
     async def _clear_patches(self, call: Call, params: Key) -> m.PatchesClearResult:
-        session = await self._session(params)
-        with anyio.CancelScope(shield=True):
-            count, seq = await patches.clear_patches(session)
+        session = await session_of(self._chats, params)
+        count, seq = await run_to_end(patches.clear_patches(session))
         return m.PatchesClearResult(**chat_ref(session.chat.key), cleared=count, seq=seq)
 
     async def _revert(self, call: Call, params: m.PatchesRevertParams) -> m.PatchesChanged:
-        session = await self._session(params)
-        with anyio.CancelScope(shield=True):
-            changed = await patches.revert_patches(session, _patch_selector(params), params.dry_run)
+        session = await session_of(self._chats, params)
+        changed = await run_to_end(patches.revert_patches(session, _patch_selector(params), params.dry_run))
         return _encode_changed(session, changed)
 
     async def _apply(self, call: Call, params: m.PatchesApplyParams) -> m.PatchesChanged:
-        session = await self._session(params)
-        with anyio.CancelScope(shield=True):
-            changed = await patches.apply_patches(session, _patch_selector(params), params.dry_run)
+        session = await session_of(self._chats, params)
+        changed = await run_to_end(patches.apply_patches(session, _patch_selector(params), params.dry_run))
         return _encode_changed(session, changed)
 
     async def _export(self, call: Call, params: m.PatchesExportParams) -> m.PatchesExportResult:
-        session = await self._session(params)
+        session = await session_of(self._chats, params)
         exported = await patches.export_patches(session, params.turn_id)
         data = exported.patch
         result = m.PatchesExportResult(
@@ -146,7 +134,7 @@ class FileHandlers:
             return msgspec.structs.replace(result, data=base64.b64encode(data).decode())
 
     async def _diff(self, call: Call, params: m.GitDiffParams) -> m.GitDiffResult:
-        session = await self._session(params)
+        session = await session_of(self._chats, params)
         if params.max_tokens is not None and params.max_tokens < 1:
             raise invalid_param("maxTokens", "a positive number")
         workspace = session.environment.require_workspace()

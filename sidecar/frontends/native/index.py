@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-import anyio
 from sidecar_protocol import messages as m
 from sidecar_protocol.peer import Call
 
 from ...chat.actions import index_actions
 from ...chat.sessions.chats import Chats
 from ...model.index import IndexHit, PlacedChunk, Results, Source
-from ...rpc.dispatch import Handler
+from ...rpc.dispatch import Handler, run_to_end
 from ...rpc.wire import MessageWriter
 from .progress import Progress
 from .wire import address_of
@@ -90,10 +89,9 @@ class IndexHandlers:
         return m.IndexListResult(items=[_source(one) for one in page.sources], next_cursor=page.cursor)
 
     async def _remove(self, call: Call, params: m.IndexRemoveParams) -> m.IndexRemoveResult:
-        with anyio.CancelScope(shield=True):
-            removed = await index_actions.remove(
-                await self._chats(), address_of(params), params.id, params.source
-            )
+        removed = await run_to_end(
+            index_actions.remove(await self._chats(), address_of(params), params.id, params.source)
+        )
         return m.IndexRemoveResult(removed=removed.sources)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-import anyio
 from sidecar_protocol import messages as m
 from sidecar_protocol.messages.base import Key
 from sidecar_protocol.peer import Call
@@ -19,7 +18,7 @@ from ...chat.sessions.handed import Handed, HandedInput, HandedPermission
 from ...model.content import InputOutcome, PermissionOutcome
 from ...model.failures import invalid_param
 from ...policy.rules import rule_text
-from ...rpc.dispatch import Handler
+from ...rpc.dispatch import Handler, run_to_end
 from ...store.tables.leases import LeaseHeld
 from ...system.lazy import lazy_module
 from .wire import address_of
@@ -105,14 +104,12 @@ class PermissionHandlers:
             raise invalid_param("rule", "either `rule` or `kind` and `pattern`")
         if text is None:
             text = rule_text(params.kind or "*", params.pattern or "*")
-        with anyio.CancelScope(shield=True):
-            id = await permission_rules.put_rule(place, params.scope, params.effect, text)
+        id = await run_to_end(permission_rules.put_rule(place, params.scope, params.effect, text))
         return await _rules(place, params.scope, id)
 
     async def _remove(self, call: Call, params: m.PermissionRulesRemoveParams) -> m.PermissionRulesResult:
         place = await self._place(params)
-        with anyio.CancelScope(shield=True):
-            await permission_rules.remove_rule(place, params.id)
+        await run_to_end(permission_rules.remove_rule(place, params.id))
         return await _rules(place, None, params.id)
 
     async def _place(self, params: Any) -> permission_rules.RuleTarget:

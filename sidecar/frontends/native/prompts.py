@@ -20,10 +20,10 @@ from ...chat.sessions.session import Session
 from ...model.chats import ContextSwitches, PromptOverrides
 from ...model.content import Block
 from ...model.failures import Failure, invalid_param
-from ...rpc.dispatch import Handler
+from ...rpc.dispatch import Handler, run_to_end
 from ...system.lazy import lazy_module
 from .events import NativeAttachments
-from .wire import address_of, block_of, chat_ref, queue_to_wire, text_block
+from .wire import address_of, block_of, chat_ref, queue_to_wire, session_of, text_block
 
 if TYPE_CHECKING:
     from ...chat.actions import commands
@@ -82,7 +82,7 @@ class PromptHandlers:
 
     async def _retry(self, call: Call, params: m.TurnRetryParams) -> m.PromptSendResult:
         _check_prompt_id(params.prompt_id)
-        session = await (await self._chats()).existing_session(address_of(params))
+        session = await session_of(self._chats, params)
         with anyio.CancelScope(shield=True), self._following(call, session):
             sent = await session.retry(
                 params.prompt_id, params.turn_id, params.from_ == "here", overrides_of(params.overrides)
@@ -90,9 +90,8 @@ class PromptHandlers:
         return _prompt_result(session, sent)
 
     async def _cancel(self, call: Call, params: m.TurnCancelParams) -> m.TurnCancelResult:
-        session = await (await self._chats()).existing_session(address_of(params))
-        with anyio.CancelScope(shield=True):
-            cancelled = await session.cancel(params.turn_id, params.queue)
+        session = await session_of(self._chats, params)
+        cancelled = await run_to_end(session.cancel(params.turn_id, params.queue))
         attachment = self._attachments.get(session)
         # The contract promises that the end of the turn is on the wire before this answer.
         if attachment and cancelled.end_seq is not None:
@@ -102,7 +101,7 @@ class PromptHandlers:
         )
 
     async def _list(self, call: Call, params: Key) -> m.QueueResult:
-        session = await (await self._chats()).existing_session(address_of(params))
+        session = await session_of(self._chats, params)
         async with session.lock:
             await session.refresh_unless_owner()
         return _queue(session)
@@ -117,13 +116,12 @@ class PromptHandlers:
         return _queue(session)
 
     async def _remove(self, call: Call, params: m.PromptRemoveParams) -> m.QueueResult:
-        session = await (await self._chats()).existing_session(address_of(params))
-        with anyio.CancelScope(shield=True):
-            await session.remove(params.prompt_id, params.revision)
+        session = await session_of(self._chats, params)
+        await run_to_end(session.remove(params.prompt_id, params.revision))
         return _queue(session)
 
     async def _resume(self, call: Call, params: Key) -> m.QueueResult:
-        session = await (await self._chats()).existing_session(address_of(params))
+        session = await session_of(self._chats, params)
         with anyio.CancelScope(shield=True), self._following(call, session):
             await session.resume_queue()
         return _queue(session)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
-import anyio
 from sidecar_protocol import messages as m
 from sidecar_protocol.messages.base import Key
 from sidecar_protocol.peer import Call
@@ -12,8 +11,8 @@ from sidecar_protocol.peer import Call
 from ...chat.actions import snapshots
 from ...chat.sessions.chats import Chats
 from ...chat.sessions.session import Session
-from ...rpc.dispatch import Handler
-from .wire import address_of, as_wire, chat_ref
+from ...rpc.dispatch import Handler, run_to_end
+from .wire import as_wire, chat_ref, session_of
 
 
 class SnapshotHandlers:
@@ -28,7 +27,7 @@ class SnapshotHandlers:
         }
 
     async def _session(self, params: Key) -> Session:
-        session = await (await self._chats()).existing_session(address_of(params))
+        session = await session_of(self._chats, params)
         await session.refresh_unless_owner()
         return session
 
@@ -49,8 +48,7 @@ class SnapshotHandlers:
 
     async def _restore(self, call: Call, params: m.SnapshotsRestoreParams) -> m.SnapshotsRestoreResult:
         session = await self._session(params)
-        with anyio.CancelScope(shield=True):
-            restored = await snapshots.restore_snapshot(session, params.id)
+        restored = await run_to_end(snapshots.restore_snapshot(session, params.id))
         return m.SnapshotsRestoreResult(
             **chat_ref(session.chat.key),
             snapshot=_info(restored.snapshot),

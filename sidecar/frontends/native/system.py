@@ -18,7 +18,7 @@ from ...chat.services.content import MAX_ATTACHED_BYTES, decode_base64
 from ...chat.sessions.chats import Chats
 from ...model.failures import Failure, invalid_param
 from ...providers.base import ModelEntry
-from ...rpc.dispatch import Handler
+from ...rpc.dispatch import Handler, run_to_end
 from ...settings import SettingsConflict, SettingsError
 from ...system import trusted_files
 
@@ -48,8 +48,7 @@ class SystemHandlers:
         if len(data) > MAX_ATTACHED_BYTES:
             raise invalid_param("data", f"at most {MAX_ATTACHED_BYTES} bytes")
         store = (await self._chats()).store
-        with anyio.CancelScope(shield=True):
-            blob = await store.blobs.put(data, params.mime_type, params.name)
+        blob = await run_to_end(store.blobs.put(data, params.mime_type, params.name))
         return m.BlobPutResult(blob_id=blob.id, size=blob.size)
 
     async def _read_blob(self, call: Call, params: m.BlobReadParams) -> m.BlobReadResult:
@@ -123,8 +122,7 @@ class SystemHandlers:
         if params.trusted is None:
             trusted = self._system.is_trusted(project.path)
             return m.ProjectTrustResult(path=project.path, trusted=trusted, changes=changes)
-        with anyio.CancelScope(shield=True):
-            spellings = await store.retention.trust(project, params.trusted, files)
+        spellings = await run_to_end(store.retention.trust(project, params.trusted, files))
         for path in spellings:
             self._system.record_trust(path, files)
         return m.ProjectTrustResult(path=project.path, trusted=params.trusted, changes=changes)

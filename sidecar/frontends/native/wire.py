@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypedDict, TypeVar
 
 import msgspec
@@ -11,6 +11,7 @@ from sidecar_protocol.errors import CODES
 from sidecar_protocol.messages.base import Key
 
 from ...chat.journal.identity import ChatAddress
+from ...chat.sessions.chats import Chats
 from ...chat.sessions.session import Session
 from ...model import JsonObject
 from ...model.chats import Chat, ChatKey, Lease, Prompt
@@ -23,6 +24,11 @@ T = TypeVar("T")
 
 def address_of(params: Key) -> ChatAddress:
     return ChatAddress(params.chat_id, params.project_path, params.namespace, params.session_id)
+
+
+async def session_of(chats: Callable[[], Awaitable[Chats]], params: Key) -> Session:
+    """The session of the chat that the parameters name, which must exist."""
+    return await (await chats()).existing_session(address_of(params))
 
 
 class ChatRefMembers(TypedDict):
