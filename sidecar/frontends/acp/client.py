@@ -46,10 +46,10 @@ TERMINAL_TOOL = "run_in_terminal"
 MAX_SUBJECT = 2000
 """Characters of a command or path in a question: more is not read."""
 
-Request = Callable[[str, Any], Awaitable[Any]]
+SendRequest = Callable[[str, Any], Awaitable[Any]]
 
 
-class Surroundings(Protocol):
+class QuestionContext(Protocol):
     """What a question needs of the chat that it is about."""
 
     async def wait_sent(self, session_id: str) -> None:
@@ -67,9 +67,9 @@ class Surroundings(Protocol):
 class AcpClientApp:
     """Implements `ClientApp` for `chat`. `request` sends a request over the wire and waits for its answer."""
 
-    def __init__(self, request: Request, around: Surroundings) -> None:
+    def __init__(self, request: SendRequest, context: QuestionContext) -> None:
         self._request = request
-        self._around = around
+        self._context = context
         self._version = 1
         self._capabilities: JsonObject = {}
 
@@ -103,10 +103,10 @@ class AcpClientApp:
         return []
 
     async def ask_permission(self, request: PermissionRequest) -> PermissionAnswer:
-        project = self._around.project(request.session_id)
+        project = self._context.project(request.session_id)
         refs = [ref for change in request.changes for ref in (change.old_ref, change.new_ref) if ref]
-        texts = await self._around.texts(refs)
-        await self._around.wait_sent(request.session_id)
+        texts = await self._context.texts(refs)
+        await self._context.wait_sent(request.session_id)
         answer = await self._ask("session/request_permission", self._question(request, project, texts))
         outcome = answer.get("outcome")
         chosen = outcome.get("optionId") if isinstance(outcome, dict) else None
@@ -122,7 +122,7 @@ class AcpClientApp:
     async def ask_input(self, request: InputRequest) -> InputAnswer:
         if not self.can("input"):
             raise CannotAsk("The editor shows no forms.")
-        await self._around.wait_sent(request.session_id)
+        await self._context.wait_sent(request.session_id)
         answer = await self._ask(
             "elicitation/create",
             {
@@ -143,7 +143,7 @@ class AcpClientApp:
     async def call_tool(self, request: AppToolCall) -> ToolOutcome:
         if request.name != TERMINAL_TOOL:
             raise Failure("internal_error", "An editor offers no tools of its own")
-        return await Terminal(self._ask, self._around.show, request).run()
+        return await Terminal(self._ask, self._context.show, request).run()
 
     async def read_buffer(self, request: BufferRequest) -> str | None:
         answer = await self._ask("fs/read_text_file", {"sessionId": request.session_id, "path": request.path})

@@ -114,7 +114,7 @@ class PromptHandlers:
     async def _run_command(
         self, attachment: AcpAttachment, watch: PromptWatch, line: str
     ) -> PromptReceipt | None:
-        """Run a slash command; None when the text is none. What is wrong with it is told as a message."""
+        """Run a slash command; None when the text is none. An error in it is sent as a message."""
         try:
             asked = commands.parse_command(line)
             if isinstance(asked, str):
