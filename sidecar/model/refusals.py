@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ..text.token_estimate import estimate_tokens
 from . import JsonObject
 from .content import Block, Item, StoredError, Turn
 
@@ -21,7 +22,7 @@ REFUSING_STATUSES = (400, 413, 414, 415, 422)
 ANSWERS = ("message", "tool")
 """Items of the model that later requests contain; a thought is not sent again."""
 
-LEFT_OUT = "[left out: the provider refused the request that carried this]"
+LEFT_OUT = "[left out: the request that carried this was refused]"
 
 
 def is_refused(turn: Turn) -> bool:
@@ -53,16 +54,37 @@ def is_provider_refusal(data: JsonObject) -> bool:
 
 
 def without_refused(turn: Turn) -> Turn:
-    """Return the turn without what its last, refused request added: outputs of its last tools, and steers."""
-    if not is_provider_refusal(turn.error.data if turn.error else {}):
+    """Return the turn without what its last, refused request added: outputs of its last tools, and steers.
+
+    Of one that did not fit the budget only the steers that were too large: outputs are cut where they are sent.
+    """
+    data = turn.error.data if turn.error else {}
+    if not is_refusal(turn.error):
         return turn
+    is_ours, excess = data.get("name") == "context_budget", _excess(data)
     last = max((at for at, item in enumerate(turn.items) if item.type in ("message", "thought")), default=-1)
     prompt = next((at for at, item in enumerate(turn.items) if item.type == "user"), -1)
     items = [
-        item if at <= last or at == prompt else _without_output_text(item)
+        item
+        if at <= last or at == prompt or (is_ours and _is_within(item, excess))
+        else _without_output_text(item)
         for at, item in enumerate(turn.items)
     ]
     return msgspec.structs.replace(turn, items=items)
+
+
+def _excess(data: JsonObject) -> int | None:
+    """Return by how many tokens the turn exceeded its budget, if that is known."""
+    needed, available = data.get("needed"), data.get("available")
+    return needed - available if isinstance(needed, int) and isinstance(available, int) else None
+
+
+def _is_within(item: Item, excess: int | None) -> bool:
+    """Return whether the item alone was not what exceeded the budget."""
+    if excess is None:
+        return True
+    said = item.text or "".join(block.text or "" for block in item.content or ())
+    return item.type != "user" or 2 * estimate_tokens(said) < excess
 
 
 def _without_output_text(item: Item) -> Item:

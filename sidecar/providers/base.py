@@ -125,6 +125,8 @@ class ModelEntry(msgspec.Struct, frozen=True):
     name: str
     provider: str
     window: int | None = None
+    named_window: int | None = None
+    """The window that the provider named when it refused a request as too large: no setting exceeds it."""
     max_output: int | None = None
     modalities: tuple[str, ...] | None = ("text",)
     media_types: tuple[str, ...] = (*IMAGE_TYPES, *AUDIO_TYPES)

@@ -213,8 +213,9 @@ class _RequestBuilder:
         matters. Also whether it matters and is unknown, and whether the whole chat is small.
         """
         spec = self._spec
-        chosen = spec.config.window
-        known = chosen or spec.provider.model_entry(spec.model).window
+        entry = spec.provider.model_entry(spec.model)
+        chosen = min(filter(None, (spec.config.window, entry.named_window)), default=None)
+        known = chosen or entry.window
         small = await self._is_small() and (known is None or known >= 4 * SMALL_TOKENS)
         if known is not None or spec.window_was_asked or small:
             return known, known is None and not small, small

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from ...context import budget as budgets
 from ...context.assembly import NO_ROOM
 from ...context.materials import Inclusion, ManifestBlock
 from ...model.content import Block
@@ -35,6 +36,9 @@ UNMASKED_RESULTS = 4
 
 REFUSED = "refused"
 """The gate of what was removed because the provider refused the request that contained it."""
+
+SHRINKING = 0.7
+"""How much of a request that was too large is sent again, if the provider does not say how much it takes."""
 
 BROKEN_STATUSES = (500, 501)
 """What some servers answer, each time, to an image that their decoder or their model does not take."""
@@ -67,6 +71,8 @@ class StepFitter:
             any(block.id in HEAD_BLOCKS and block.is_sent for block in built.manifest.blocks)
         )
         """Messages at the start that replace compacted turns; they stay."""
+        self._total = built.budget.total
+        """Tokens that a request may have; less once the provider has refused one as too large."""
         self._suspects: list[str] = []
         """Media that were removed though the provider did not say that it refuses them."""
         self._fixed: int = built.manifest.used - built.meter.messages(built.request.messages)
@@ -106,15 +112,31 @@ class StepFitter:
             return await self._without_suspects(request, failure, shown) if is_final else None
         if shown:
             return await self._without_media(request, shown)
+        if failure.reason == "window":
+            return await self._within_window(request, (failure.params or {}).get("window"))
         # Only the first request of a turn: later ones contain tool calls that have had effects.
         first = len(request.messages) == self._turn_start
-        return await self._without_context(request) if first and failure.reason != "window" else None
+        return await self._without_context(request) if first else None
 
     async def tell_left_out(self, out: Sequence[LeftOut]) -> None:
         """Notify the user, once, which media the model does not get."""
         news = self._showing.take_unreported(self._model.id, out)
         if news:
             await self._turn.note("notice", notice(self._model.id, news))
+
+    async def _within_window(self, request: ModelRequest, named: int | None) -> ModelRequest | None:
+        """The request within the window that the provider has: what it named, and less than what it refused."""
+        messages = list(request.messages)
+        refused_tokens = self._used_tokens(messages)
+        window = named or self._built.budget.window
+        self._total = min(budgets.budget(window, None).total, int(refused_tokens * SHRINKING))
+        self._turn.on_usage = None
+        try:
+            messages = await self._fit(messages)
+        except Failure:
+            return None
+        space = max(1, window - self._used_tokens(messages))
+        return msgspec.structs.replace(request, messages=messages, answer_space=space)
 
     async def _without_suspects(
         self, request: ModelRequest, failure: ProviderFailed, shown: Sequence[Block]
@@ -171,7 +193,7 @@ class StepFitter:
         return made
 
     async def _fit(self, messages: list[Message]) -> list[Message]:
-        total = self._built.budget.total
+        total = self._total
         masked = False
         if self._used_tokens(messages) > total:
             masked, messages = True, self._mask_results(messages, total)
@@ -245,7 +267,7 @@ class StepFitter:
 
     async def _record_request(self, blocks: list[ManifestBlock]) -> None:
         used = sum(block.tokens for block in blocks if block.is_sent)
-        self._turn.window = {"used": used, "budget": self._built.budget.total}
+        self._turn.window = {"used": used, "budget": self._total}
         manifest = msgspec.structs.replace(self._built.manifest, used=used, blocks=blocks)
         await self._turn.note_request(manifest)
 

@@ -37,8 +37,13 @@ _TOO_LARGE = re.compile(r"(request|payload).{0,20}(too large|exceeds)|tokens mus
 """Beside a status of rate limits too: no wait makes such a request fit."""
 _WINDOW = re.compile(
     r"context.{0,3}(length|window|size)|prompt is too long|too many (input )?tokens|maximum.{0,20}tokens"
-    r"|token count.{0,40}exceeds|exceeds?\b.{0,40}(context|token)|input.{0,20}too (long|large)|"
-    + _TOO_LARGE.pattern,
+    r"|token count.{0,40}exceeds|exceeds?\b.{0,40}(context|token)|input.{0,20}too (long|large)"
+    r"|tokens.{0,40}must be <=|must have less than.{0,12}tokens|" + _TOO_LARGE.pattern,
+    re.IGNORECASE,
+)
+_NAMED_WINDOW = re.compile(
+    r"(?:(?:context|model) length (?:is|of)|context limit:?[^>]{0,40}>|context (?:size|length|window) \(|tokens >"
+    r"|allowed \(|less than|<=|limit:?) *(\d{3,9})|(\d{3,9}) maximum context",
     re.IGNORECASE,
 )
 _MODEL = re.compile(
@@ -93,6 +98,7 @@ def classify(trouble: ProviderError, endpoint: Endpoint, model: str | None = Non
         model=model,
         status=trouble.status,
         retry_after_ms=trouble.retry_after_ms,
+        window=_named_window(trouble.message) if reason == "window" else None,
     )
 
 
@@ -104,9 +110,10 @@ def failure(
     model: str | None = None,
     status: int | None = None,
     retry_after_ms: int | None = None,
+    window: int | None = None,
 ) -> ProviderFailed:
     """Return a failure of this endpoint, with the remedy and without its key."""
-    params = {"provider": endpoint.name, "model": model, "status": status}
+    params = {"provider": endpoint.name, "model": model, "status": status, "window": window}
     # An HTTP error status is the provider's verdict on the request: a retry would get the same.
     retryable = reason in _PASSING and not (reason == "bad_reply" and status is not None)
     return ProviderFailed(
@@ -226,6 +233,12 @@ def _reason_by_message(text: str) -> str:
         if pattern.search(text):
             return reason
     return "bad_reply"
+
+
+def _named_window(message: str) -> int | None:
+    """Return how many tokens the provider says that it takes."""
+    found = _NAMED_WINDOW.search(message[:MAX_READ].replace(",", ""))
+    return int(found.group(1) or found.group(2)) if found else None
 
 
 def _hint(reason: str, endpoint: Endpoint, model: str | None) -> str | None:

@@ -60,12 +60,29 @@ class HttpProvider:
         self._endpoints = endpoints
         self._transport: tuple[Endpoint, Transport] | None = None
         self._reported: dict[str, ModelInfo] = {}
+        self._named_windows: dict[str, int] = {}
+        """The context windows that the provider named in refusals, by model."""
+        self._accepted_tokens: dict[str, int] = {}
+        """The largest input that each model has accepted, as the provider counted it."""
 
     @property
     def retries(self) -> int:
         return self._endpoint().retries
 
     async def stream(self, request: ModelRequest, emit: Emit) -> Completion:
+        accepted = self._accepted_tokens.get(request.model, 0)
+        try:
+            completion = await self._stream(request, emit)
+        except ProviderFailed as failure:
+            window = (failure.params or {}).get("window", 0)
+            # Less than what it has accepted before is no window, but a limit for some time.
+            if window > accepted:
+                self._named_windows[request.model] = window
+            raise
+        self._accepted_tokens[request.model] = max(accepted, completion.usage.input or 0)
+        return completion
+
+    async def _stream(self, request: ModelRequest, emit: Emit) -> Completion:
         connection, transport = await self._connect()
         reply = self._dialect.reply(request, connection)
         reading = _StreamReader(self._dialect.lines, reply, emit, connection.timeout)
@@ -108,6 +125,7 @@ class HttpProvider:
             connection.models.get(model) or ModelFacts(),
             self._reported.get(model) or self._reported.get(f"{model}:latest") or ModelInfo(model),
             catalogue().find(connection.type, model),
+            self._named_windows.get(model),
         )
 
     async def models(self) -> list[ModelEntry]:
@@ -267,15 +285,24 @@ def _as_events(lines: list[bytes]) -> list[SseEvent]:
 
 
 def _entry(
-    connection: Endpoint, model: str, user: ModelFacts, reported: ModelInfo, known: CatalogueEntry | None
+    connection: Endpoint,
+    model: str,
+    user: ModelFacts,
+    reported: ModelInfo,
+    known: CatalogueEntry | None,
+    named_window: int | None,
 ) -> ModelEntry:
-    """The user's settings take precedence over the provider's data, and these over the data file."""
+    """The user's settings take precedence over the provider's data, and these over the data file; a window that the
+    provider named is the limit of all of them.
+    """
     file = known or CatalogueEntry(connection.type, model, model)
+    window = user.window or reported.window or file.window
     return ModelEntry(
         id=f"{connection.name}:{model}",
         name=reported.name or file.name,
         provider=connection.name,
-        window=user.window or reported.window or file.window,
+        window=min(filter(None, (window, named_window)), default=None),
+        named_window=named_window,
         max_output=user.max_output or reported.max_output or file.max_output,
         modalities=reported.modalities or file.modalities,
         media_types=_MEDIA_TYPES.get(connection.type, IMAGE_TYPES),

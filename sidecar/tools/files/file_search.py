@@ -269,7 +269,7 @@ def _walk_options(query: FileQuery, where: _SearchRoot) -> list[str]:
     """Return the options that choose which files ripgrep searches."""
     rules = ["--hidden", "--no-require-git", "--no-ignore-parent", "--no-ignore-global", "--no-ignore-dot"]
     if where.waits:
-        rules.append("--no-ignore-vcs")
+        rules.append("--no-ignore")
     return [f"--max-filesize={MAX_FILE_BYTES}", *rules, *_glob_options(query), "--glob=!.git"]
 
 

@@ -138,6 +138,39 @@ def test_a_settings_file_that_is_no_file_is_refused_by_name(bench: Workbench, ki
     assert (refusal.code, ".sidecar/config.toml" in str(refusal)) == (-32010, True)
 
 
+FOR_RIPGREP = {
+    "of the project": ".rgignore",
+    "of a folder": "src/.rgignore",
+    "above the project": "../.rgignore",
+    "of git above the project": "../.gitignore",
+    "of another repository above": "../.git/info/exclude",
+    "of a repository in the project": "src/sub/.git/info/exclude",
+}
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("kind", ["fifo", "device", "huge"])
+@pytest.mark.parametrize("name", FOR_RIPGREP.values(), ids=FOR_RIPGREP)
+def test_a_search_waits_for_no_file_that_ripgrep_opens_by_itself(
+    bench: Workbench, name: str, kind: str
+) -> None:
+    _put(bench, name, kind)
+    _, _, found = _work(bench)
+    assert [found[at] for at in (0, 1, 3)] == ["completed"] * 3
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", ["commondir", "info/exclude"])
+def test_a_search_waits_for_no_file_of_a_linked_work_tree(bench: Workbench, name: str) -> None:
+    tree = bench.project / "src" / "tree"
+    (bench.project / "real" / "info").mkdir(parents=True)
+    tree.mkdir()
+    (tree / ".git").write_text(f"gitdir: {bench.project}/real\n")
+    _put(bench, f"real/{name}", "fifo")
+    _, _, found = _work(bench)
+    assert [found[at] for at in (0, 1, 3)] == ["completed"] * 3
+
+
 def test_a_plain_repository_is_read(bench: Workbench) -> None:
     folder = bench.path(".git")
     check_waits(bench.path("."), folder, folder)

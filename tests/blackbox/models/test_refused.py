@@ -79,6 +79,18 @@ def test_a_hello_after_six_hundred_thousand_words_costs_a_hello(openai: Talk) ->
     assert used(openai) < 1000
 
 
+@pytest.mark.parametrize("delivery", ["steer", "queue", "interrupt"])
+def test_a_prompt_that_is_too_large_during_a_turn_is_not_paid_for_later(delivery: str, openai: Talk) -> None:
+    openai.sidecar.call("chat/open", chatId="c", config={"window": 50_000})
+    running = openai.send("c", "[[n=40]] [[delay=20]]")
+    openai.sidecar.wait_event(running["sessionId"], lambda event: event["type"] == "message.delta")
+    huge = openai.send("c", "word " * 60_000, delivery=delivery)
+    assert openai.end(running)["reason"] in ("error", "cancelled", "end_turn")
+    assert openai.end(huge)["reason"] == "error"
+    assert [openai.ask(FINE)["reason"] for _ in range(2)] == ["end_turn"] * 2
+    assert used(openai) < 1000
+
+
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("from_", ["start", "here"])
 def test_a_refused_prompt_is_sent_again_by_retry(from_: str, talk: Talk) -> None:
@@ -213,7 +225,7 @@ def test_a_tool_result_that_the_provider_refuses_is_left_out_later(
         ended = talk.ask('[[tool=read_file:{"path": "note.txt"}]][[next]][[say=read]]')
         assert ended["error"]["data"]["reason"] == "refused"
         assert [talk.ask(FINE)["reason"] for _ in range(2)] == ["end_turn"] * 2
-        assert "the provider refused the request that carried this" in last(talk)
+        assert "the request that carried this was refused" in last(talk)
         assert "context_left_out" in notices(talk, "context_left_out"), "the file that was read is open"
         shown = talk.sidecar.call("chat/history", chatId="c")["turns"][0]
         assert ("refused" in shown, BAD in str(shown)) == (False, True), "the user still sees it"

@@ -216,6 +216,25 @@ def test_each_vendors_error_has_its_reason(status: int, document: object, reason
     assert classify.action
 
 
+NAMED_WINDOWS = {
+    "This model's maximum context length is 8192 tokens. However, your messages resulted in 8351 tokens.": 8192,
+    "prompt is too long: 210000 tokens > 200000 maximum": 200_000,
+    "input length and `max_tokens` exceed context limit: 199000 + 20000 > 200000, decrease input length": 200_000,
+    "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).": 1_048_576,
+    "request (5,000 tokens) exceeds the available context size (4,096 tokens), try increasing it": 4096,
+    "Prompt contains 40000 tokens, too large for model with 32768 maximum context length": 32_768,
+    "`inputs` must have less than 1024 tokens. Given: 2000": 1024,
+    "the input length exceeds the context length": None,
+    "Your input exceeds the context window of this model.": None,
+}
+
+
+@pytest.mark.parametrize(("words", "window"), NAMED_WINDOWS.items())
+def test_the_window_that_a_refusal_names_is_reported(words: str, window: int | None) -> None:
+    failed = classify(ProviderError(400, "", words), HERE)
+    assert (failed.reason, (failed.params or {}).get("window")) == ("window", window)
+
+
 def test_a_list_around_the_error_is_looked_through() -> None:
     assert (
         parse_error_body(msgspec.json.encode([_google(429, "Slow down", "RESOURCE_EXHAUSTED")]))[1]

@@ -64,7 +64,7 @@ def provider(reason: str, **params: Any) -> dict[str, Any]:
 
 
 REFUSALS: dict[str, dict[str, Any]] = {
-    "too large": {"name": "context_budget", "needed": 9, "available": 1},
+    "too large": {"name": "context_budget", "needed": 90_000, "available": 8000},
     "refused": provider("refused", status=400),
     "refused without a status": provider("refused"),
     "window": provider("window"),
@@ -140,6 +140,17 @@ def test_of_a_turn_that_was_refused_later_what_was_new_is_left_out(error: dict[s
         {"text": "new", "source": "out:1"} if ours else {"text": LEFT_OUT, "source": "out:1"}
     )
     assert left[4].content == [Block(type="text", text=PROMPT if ours else LEFT_OUT)]
+
+
+@pytest.mark.parametrize(("needed", "is_left_out"), [(60_000, True), (10_050, True), (200_000, False)])
+def test_a_steer_that_alone_did_not_fit_is_left_out(needed: int, is_left_out: bool) -> None:
+    words = "word " * 50_000
+    steer = msgspec.structs.replace(item("user", 2), content=[Block(type="text", text=words)], text=words)
+    error = {"name": "context_budget", "needed": needed, "available": 10_000}
+    made = turn([item("user"), item("message", 1), steer], "error", error)
+    assert without_refused(made).items[2].content == (
+        [Block(type="text", text=LEFT_OUT)] if is_left_out else steer.content
+    )
 
 
 def test_an_answered_turn_is_left_as_it_is() -> None:
