@@ -128,6 +128,12 @@ class ProviderFailed(Failure):
         )
 
 
+def named_window(failure: ProviderFailed) -> int | None:
+    """Return the context window that the provider named when it refused a request as too large."""
+    window = (failure.params or {}).get("window")
+    return window if failure.reason == "window" and isinstance(window, int) else None
+
+
 def _provider_action(reason: str, retryable: bool) -> str:
     usual = PROVIDER_ACTIONS[reason]
     if retryable:

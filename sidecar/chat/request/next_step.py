@@ -10,7 +10,7 @@ from ...context import budget as budgets
 from ...context.assembly import NO_ROOM
 from ...context.materials import Inclusion, ManifestBlock
 from ...model.content import Block
-from ...model.failures import Failure, ProviderFailed
+from ...model.failures import Failure, ProviderFailed, named_window
 from ...model.items import CONTEXT_LEFT_OUT, HISTORY_LEFT_OUT
 from ...model.refusals import is_provider_refusal
 from ...providers.base import Message, ModelEntry, ModelRequest, ToolResult, UserMessage
@@ -113,7 +113,7 @@ class StepFitter:
         if shown:
             return await self._without_media(request, shown)
         if failure.reason == "window":
-            return await self._within_window(request, (failure.params or {}).get("window"))
+            return await self._within_window(request, named_window(failure))
         # Only the first request of a turn: later ones contain tool calls that have had effects.
         first = len(request.messages) == self._turn_start
         return await self._without_context(request) if first else None

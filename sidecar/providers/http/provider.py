@@ -11,7 +11,7 @@ import msgspec
 
 from ...media import AUDIO_TYPES, IMAGE_TYPES
 from ...model.events import encode
-from ...model.failures import ProviderFailed
+from ...model.failures import ProviderFailed, named_window
 from ...system import redact
 from ..base import Completion, Emit, ModelEntry, ModelRequest, ReplyPart
 from ..catalogue import CatalogueEntry, catalogue
@@ -74,9 +74,9 @@ class HttpProvider:
         try:
             completion = await self._stream(request, emit)
         except ProviderFailed as failure:
-            window = (failure.params or {}).get("window", 0)
+            window = named_window(failure)
             # Less than what it has accepted before is no window, but a limit for some time.
-            if window > accepted:
+            if window and window > accepted:
                 self._named_windows[request.model] = window
             raise
         self._accepted_tokens[request.model] = max(accepted, completion.usage.input or 0)
