@@ -146,11 +146,13 @@ def _in_document(
         if isinstance(raw, str):
             yield Problem(name, None, f"chat {number}: {raw}")
             continue
-        if is_deeper(raw, MAX_DEPTH):
+        # Only what `read` holds stays in memory: a part of the document, and no copy of it.
+        packed = bytes(raw)
+        if is_deeper(packed, MAX_DEPTH):
             yield Problem(shown, None, f"it is nested deeper than {MAX_DEPTH} levels")
             continue
         try:
-            value = dict_of(_decode(raw))
+            value = dict_of(_decode(packed))
         except (msgspec.DecodeError, RecursionError) as error:
             yield Problem(shown, None, f"it is no JSON: {error}")
             continue
@@ -161,14 +163,14 @@ def _in_document(
         yield FoundChat(
             id=id,
             file=shown,
-            mark=mark_of(len(raw), zlib.crc32(raw)),
-            size=len(raw),
+            mark=mark_of(len(packed), zlib.crc32(packed)),
+            size=len(packed),
             updated_at=milliseconds(value.get(updated_key)),
             read=lambda raw=raw, shown=shown: read(dict_of(_decode(raw)), export, Notes(shown)),  # type: ignore[misc]
         )
 
 
-def _elements(data: bytes) -> Iterator[bytes | str]:
+def _elements(data: bytes) -> Iterator[bytes | msgspec.Raw | str]:
     """The members of the list in a document. Of a damaged one those before the damage, and then what is wrong."""
     try:
         raws: list[msgspec.Raw] = _chats.decode(data)
@@ -178,8 +180,7 @@ def _elements(data: bytes) -> Iterator[bytes | str]:
         yield f"the document is damaged: {error}"
         return
     for raw in raws:
-        element = bytes(raw)
-        yield element if len(element) <= CHAT_BYTES else f"it has more than {CHAT_BYTES} bytes"
+        yield raw if len(memoryview(raw)) <= CHAT_BYTES else f"it has more than {CHAT_BYTES} bytes"
 
 
 def _before_damage(data: bytes) -> Iterator[bytes]:

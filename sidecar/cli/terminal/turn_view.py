@@ -10,6 +10,7 @@ from rich.text import Text
 from sidecar_protocol.messages import ErrorObject, FileChange, Item, Turn
 
 from ..errors import error_object_message
+from ..parser import PLATFORMS
 from .markdown_blocks import print_blocks, printable
 from .tool_view import PLAN_TOOL, call_lines, diff_lines, output_of, plan_lines, title_of
 
@@ -24,12 +25,14 @@ _NOTES = {
 }
 
 
-def end_note(reason: str | None, error: ErrorObject | None) -> str | None:
-    """Return a note on the end of a turn; None for the usual one."""
+def end_note(reason: str | None, error: ErrorObject | None, engine: str | None = None) -> str | None:
+    """Return a note on the end of a turn; None for the usual one. `engine` says if it ran in another program."""
     if error is not None:
         return f"error: {error_object_message(error.message, error.data)}"
     if reason in (None, "end_turn"):
         return None
+    if reason == "interrupted" and engine in PLATFORMS:
+        return f"interrupted: {engine} ended before the answer did"
     return _NOTES.get(str(reason), str(reason))
 
 
@@ -53,7 +56,7 @@ class TurnWriter:
         for item in turn.items:
             if item.type != "user":
                 self._write_item(item)
-        if note := end_note(turn.reason, turn.error):
+        if note := end_note(turn.reason, turn.error, turn.engine):
             self._line(note, "red" if turn.error else "yellow")
         self._console.print()
 

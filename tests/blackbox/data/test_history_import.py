@@ -88,6 +88,47 @@ def test_a_chat_that_has_grown_goes_on(sidecar: Sidecar, tmp_path: Path) -> None
     assert texts(sidecar, "claude-code:one") == ["One?", "Yes.", "And more.", "Two?"]
 
 
+def test_a_long_chat_comes_in_several_commits_and_goes_on(sidecar: Sidecar, tmp_path: Path) -> None:
+    records = [
+        record(f"r{at}", f"r{at - 1}" if at else None, "assistant" if at % 2 else "user", f"Text {at}")
+        for at in range(3000)
+    ]
+    first = bring(sidecar, "claude-code", session(tmp_path, *records[:2000]))
+    second = bring(sidecar, "claude-code", session(tmp_path, *records))
+    third = bring(sidecar, "claude-code", tmp_path / "one.jsonl")
+
+    assert [(done["new"], done["grown"], done["turns"]) for done in (first, second, third)] == [
+        (1, 0, 1000), (0, 1, 500), (0, 0, 0),
+    ]  # fmt: skip
+    opened = sidecar.call("chat/open", chatId="claude-code:one", tail={"turns": 500})
+    assert [item["text"] for turn in opened["turns"] for item in turn["items"]] == [
+        f"Text {at}" for at in range(2000, 3000)
+    ]
+
+
+def test_a_chat_that_runs_is_named_and_left_for_later(sidecar: Sidecar, tmp_path: Path) -> None:
+    first = [record("a", None, "user", "One?"), record("b", "a", "assistant", "Yes.")]
+    bring(sidecar, "claude-code", session(tmp_path, *first))
+    sidecar.call(
+        "chat/configure", chatId="claude-code:one", set={"model": f"scripted:{slow_script(tmp_path)}"}
+    )
+    sent = sidecar.call("prompt/send", chatId="claude-code:one", promptId="p-1", text="Wait")
+    grown = session(tmp_path, *first, record("c", "b", "user", "Two?"))
+
+    during = bring(sidecar, "claude-code", grown)
+    sidecar.call("turn/cancel", chatId="claude-code:one", turnId=sent["turnId"])
+    after = bring(sidecar, "claude-code", grown)
+
+    assert (during["grown"], "cannot go on" in during["problems"][0]["message"]) == (0, True)
+    assert after["grown"] == 1
+
+
+def slow_script(folder: Path) -> Path:
+    script = folder / "script.json"
+    script.write_text(json.dumps({"replies": [{"steps": [{"text": "Let me "}, {"hang": True}]}]}))
+    return script
+
+
 def test_what_the_user_has_added_here_stays_the_visible_branch(sidecar: Sidecar, tmp_path: Path) -> None:
     first = [record("a", None, "user", "One?"), record("b", "a", "assistant", "Yes.")]
     bring(sidecar, "claude-code", session(tmp_path, *first))
@@ -357,6 +398,12 @@ def test_an_exported_chat_is_a_session_with_the_same_conversation(spawn: Spawner
     assert [item.name for item in items if item.type == "tool"] == calls
     assert [item.text for item in items if item.type == "message"][-1] == "After compaction"
     assert again.project == "/home/ada/my project"
+
+
+def test_an_unfinished_turn_says_which_program_ended(spawn: Spawner) -> None:
+    run_command(spawn, "import-from", "codex", str(SAMPLES / "codex"))
+
+    assert "interrupted: codex ended before the answer did" in run_command(spawn, "show", CODEX).stdout
 
 
 def test_a_chat_is_exported_as_markdown_for_other_programs(spawn: Spawner) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 import sys
 import tempfile
 from pathlib import Path
@@ -37,6 +39,33 @@ def test_a_session_has_the_same_ids_at_each_reading(platform: str, tmp_path: Pat
     ids = [item.id for chat in first.values() for turn in chat.turns for item in turn.items]
     assert first == second
     assert len(set(ids)) == len(ids) > 0
+
+
+def test_opencode_is_read_from_its_older_files_too(tmp_path: Path) -> None:
+    """As its versions before the database kept them; written from the rows of the recorded one, not recorded."""
+    folder = lay_out("opencode", tmp_path)
+    (recorded,) = read_all(READERS["opencode"], folder).values()
+    storage = tmp_path / "files" / "storage"
+    db = sqlite3.connect(folder / "opencode.db")
+    for id, directory, title, created, updated in db.execute(
+        "SELECT id, directory, title, time_created, time_updated FROM session"
+    ):
+        session = {"directory": directory, "title": title, "time": {"created": created, "updated": updated}}
+        put(storage / "session" / "global" / f"{id}.json", json.dumps(session))
+    for id, session_id, data in db.execute("SELECT id, session_id, data FROM message"):
+        put(storage / "message" / session_id / f"{id}.json", data)
+    for id, message_id, data in db.execute("SELECT id, message_id, data FROM part"):
+        put(storage / "part" / message_id / f"{id}.json", data)
+    db.close()
+
+    (filed,) = read_all(READERS["opencode"], tmp_path / "files").values()
+
+    assert filed == recorded
+
+
+def put(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
 
 
 def test_every_program_has_a_sample() -> None:
