@@ -15,7 +15,7 @@ from typing import Literal
 import anyio.to_thread
 import msgspec
 
-from ...foreign.base import ForeignChat, Found, FoundChat, Problem
+from ...foreign.base import ForeignChat, FoundChat, Problem, Reader
 from ...foreign.records import Unreadable
 from ...foreign.redaction import redact, without_bytes
 from ...foreign.registry import EXPORTS, READERS
@@ -34,15 +34,12 @@ from .grown_chats import Growth
 from .history_import import TurnEvents, first_title
 from .import_export import all_names
 from .import_filter import AllNames, clean_title, may_import_patch
-from .import_slices import LEAST_EVENTS, MOST_EVENTS, SLICE_BYTES
+from .import_slices import LEAST_EVENTS, MOST_EVENTS, SLICE_BYTES, sweep
 
 logger = logging.getLogger(__name__)
 
 READ_S = 0.02
 """How long one visit to the thread reads, unless one chat alone takes longer."""
-
-LEAST_FIRST = 200
-"""Events of a chat that go into one commit, however slow the disk is: most chats have fewer, and are there at once."""
 
 MAX_LISTED = 20_000
 """Chats and problems that one result names; the counts are of all."""
@@ -118,7 +115,7 @@ class _Ready(msgspec.Struct):
 
 async def import_history(chats: Chats, request: HistoryRequest, report: Report) -> Brought:
     """Import as `request` says; a cancel between two chats keeps those that are there."""
-    work = _Import(chats, request)
+    work = _Import(chats, request, report)
     await work.prepare()
     while batch := await work.read_batch():
         if request.dry_run:
@@ -126,13 +123,14 @@ async def import_history(chats: Chats, request: HistoryRequest, report: Report) 
                 work.brought.add(ready.brought)
         else:
             await work.store_batch(batch)
-        report(work.done, work.total, work.brought)
+        work.report()
     return work.brought
 
 
 class _Import:
-    def __init__(self, chats: Chats, request: HistoryRequest) -> None:
+    def __init__(self, chats: Chats, request: HistoryRequest, report: Report) -> None:
         self._chats = chats
+        self._report = report
         self._store = chats.store
         self._request = request
         self._reader = READERS.get(request.platform)
@@ -145,6 +143,9 @@ class _Import:
         self.brought = Brought()
         self.done = self.total = 0
 
+    def report(self) -> None:
+        self._report(self.done, self.total, self.brought)
+
     async def prepare(self) -> None:
         """Find the chats, and which of them are here."""
         if self._reader is None:
@@ -153,16 +154,19 @@ class _Import:
             raise invalid_param("path", "the export that you have downloaded: a zip, its folder or its JSON")
         if self._request.path is not None and not os.path.isabs(self._request.path):
             raise invalid_param("path", "an absolute path")
+        await sweep(self._store)  # what an earlier import has left behind when it was killed
         self._known = await self._store.imports.known(self._namespace, f"{self._request.platform}:")
-        found: list[Found] = await anyio.to_thread.run_sync(list, self._reader.find(self._request.path))
-        for each in found:
+        await anyio.to_thread.run_sync(self._find, self._reader)
+
+    def _find(self, reader: Reader) -> None:
+        """Find what is to be read. Blocking."""
+        for each in reader.find(self._request.path):
             if isinstance(each, Problem):
                 self.brought.report(each)
             elif self._is_wanted(each):
                 self._waiting.append(each)
-        self._waiting.sort(key=lambda each: each.updated_at, reverse=True)
+        self._waiting.sort(key=lambda each: each.updated_at)  # taken from the end: the newest first
         self.total = sum(each.size for each in self._waiting)
-        self._waiting.reverse()  # taken from the end: the newest first
 
     def _is_wanted(self, found: FoundChat) -> bool:
         key = self._key(found.id)
@@ -299,7 +303,7 @@ class _Import:
         for event in events:
             first.append(event)
             size += len(event.data)
-            if size >= SLICE_BYTES or len(first) >= max(self._pace.most, LEAST_FIRST):
+            if size >= SLICE_BYTES or len(first) >= self._pace.most:
                 break
         else:
             events = iter(())
@@ -348,6 +352,7 @@ class _Import:
                     begun.chat, last_seq, held, slice, release=not following, yields=True
                 )
                 await pace.rest()
+                self.report()
                 last_seq, slice = done.events[-1].seq, following
         except BaseException:
             with anyio.CancelScope(shield=True):

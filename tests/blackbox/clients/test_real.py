@@ -201,3 +201,15 @@ async def test_a_chat_knows_whether_another_process_writes_to_it(tmp_path: Path,
             await chat.cancel()
             await changed.wait()
             assert (before, chat.access) == ("reader", "writer")
+
+
+async def test_the_chats_of_another_program_are_imported(tmp_path: Path) -> None:
+    said = {"type": "user", "uuid": "a", "message": {"role": "user", "content": "How wide is the mill?"}}
+    (tmp_path / "one.jsonl").write_text(json.dumps(said) + "\n")
+    async with Sidecar.spawn(data_dir=tmp_path / "data", model="echo:") as app:
+        planned = await app.import_history("claude-code", path=str(tmp_path), dry_run=True)
+        done = await app.import_history("claude-code", path=str(tmp_path))
+        chat = await app.chat("claude-code:one", if_missing="fail")
+
+    assert (planned.new, planned.dry_run, done.new) == (1, True, 1)
+    assert chat.turns[0].items[0].text == "How wide is the mill?"

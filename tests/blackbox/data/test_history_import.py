@@ -106,6 +106,22 @@ def test_a_long_chat_comes_in_several_commits_and_goes_on(sidecar: Sidecar, tmp_
     ]
 
 
+def test_of_a_killed_import_no_half_chat_stays(spawn: Spawner, tmp_path: Path) -> None:
+    records = [record(f"r{at}", f"r{at - 1}" if at else None, "user", f"Text {at}") for at in range(6000)]
+    file = session(tmp_path, *records)
+    killed = spawn()
+    killed.ask("history/import", platform="claude-code", path=str(file))
+    killed.wait_until(lambda: progress_of(killed) != [], PATIENCE_S, "progress")
+    killed.kill()
+
+    sidecar = spawn()
+    listed = sidecar.call("chat/list")["items"]
+    done = bring(sidecar, "claude-code", file)
+
+    assert listed == []
+    assert (done["new"], done["turns"]) == (1, 6000)
+
+
 def test_a_chat_that_runs_is_named_and_left_for_later(sidecar: Sidecar, tmp_path: Path) -> None:
     first = [record("a", None, "user", "One?"), record("b", "a", "assistant", "Yes.")]
     bring(sidecar, "claude-code", session(tmp_path, *first))
