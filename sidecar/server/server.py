@@ -261,7 +261,28 @@ class Server:
         self._store = self._lazy_services.store = store
         self._settings_cache.trust_only(await _trusted_files(store))
         await anyio.to_thread.run_sync(programs.note_writable, await store.retention.writable_folders())
-        services = ChatServices(
+        chats = Chats(self._chat_services(store), settings.chat_id, _write_project_files)
+        store.recovered = partial(self._reset_after_recovery, chats)
+        store.lost = self._files_lost
+        watch = ChangeWatcher(
+            chats,
+            lambda id, change: self._connection.send_status(
+                "chats.changed", {"sessionId": id, "change": change}
+            ),
+            self._connection.report_access,
+        )
+        self._tasks.start_soon(watch.run)
+        self._tasks.start_soon(watch.renew)
+        self._tasks.start_soon(self._sweep_forever, chats)
+        self._tasks.start_soon(self._fill_search, store)
+        if store.is_writable:
+            self._connection.send_status(
+                "storage", {"state": "ready", **_removed_by_origin(store), **_low_disk(store)}
+            )
+        return chats
+
+    def _chat_services(self, store: Store) -> ChatServices:
+        return ChatServices(
             store=store,
             tasks=self._tasks,
             providers=self.system.providers,
@@ -282,25 +303,6 @@ class Server:
             user_folder=os.path.dirname(user_file()),
             settings_file=self._settings_cache.settings_file,
         )
-        chats = Chats(services, settings.chat_id, _write_project_files)
-        store.recovered = partial(self._reset_after_recovery, chats)
-        store.lost = self._files_lost
-        watch = ChangeWatcher(
-            chats,
-            lambda id, change: self._connection.send_status(
-                "chats.changed", {"sessionId": id, "change": change}
-            ),
-            self._connection.report_access,
-        )
-        self._tasks.start_soon(watch.run)
-        self._tasks.start_soon(watch.renew)
-        self._tasks.start_soon(self._sweep_forever, chats)
-        self._tasks.start_soon(self._fill_search, store)
-        if store.is_writable:
-            self._connection.send_status(
-                "storage", {"state": "ready", **_removed_by_origin(store), **_low_disk(store)}
-            )
-        return chats
 
     async def _sweep_forever(self, chats: Chats) -> None:
         """Purge what has passed its retention, after the start and then once a day."""

@@ -113,7 +113,9 @@ class Session(QueuedChat):
             # Under the lock: the user may have named it while the model thought about a title.
             if by != "user" and self.chat.title_by == "user":
                 return self.recorder.last_seq
-            chosen = title if title is not None else await self._first_words()
+            chosen = (
+                title if title is not None else await titles.first_words_of_chat(self._store, self.chat.id)
+            )
             namer = by if title is not None else "sidecar"
             stored = await self._record(NewEvent("chat.renamed", {"title": chosen, "by": namer}))
             self.chat = msgspec.structs.replace(self.chat, title=chosen, title_by=namer)
@@ -409,8 +411,7 @@ class Session(QueuedChat):
             turn = await self._store.turns.get(self.chat.id, turn_id)
             if turn is None or self.chat.title_by == "user":
                 return
-            title = await self.turn_runner.title(turn)
-            if title:
+            if title := await self.turn_runner.title(turn):
                 await self.rename(title, by="sidecar")
         except Failure as failure:
             logger.info("no title from the model", extra={"error": failure.message})
@@ -491,19 +492,9 @@ class Session(QueuedChat):
         turn = await self._store.turns.get(self.chat.id, turn_id)
         if turn is None:
             await self.refresh_unless_owner()
-            waiting = any(prompt.turn_id == turn_id for prompt in self.queue)
-            raise (
-                invalid_param("turnId", "a turn that runs; use prompt/remove")
-                if waiting
-                else unknown_turn(turn_id)
-            )
+            if any(prompt.turn_id == turn_id for prompt in self.queue):
+                raise invalid_param("turnId", "a turn that runs; use prompt/remove")
+            raise unknown_turn(turn_id)
         if turn.status != "running":
             return CancelResult("already_ended", await self._store.turns.end_seq(self.chat.id, turn_id))
         return CancelResult("nothing_running")
-
-    async def _first_words(self) -> str | None:
-        _, page = await self._store.turns.page(self.chat.id, after="turn.0", limit=1, max_bytes=1)
-        items = page.turns[0].items if page.turns else []
-        return next(
-            (titles.first_words(item.content) for item in items if item.type == "user" and item.content), None
-        )

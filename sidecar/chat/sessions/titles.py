@@ -6,6 +6,7 @@ import anyio
 
 from ...model.content import Block, Turn
 from ...providers.base import ModelRequest, Provider, ReplyPart, TextDelta, UserMessage
+from ...store.store import Store
 
 TITLE_CHARACTERS = 60
 """One line in a sidebar."""
@@ -19,6 +20,13 @@ ASK_S = 30.0
 REQUEST = (
     "Give the chat that begins as follows a title of at most six words. Answer with the title alone.\n\n"
 )
+
+
+async def first_words_of_chat(store: Store, chat: int) -> str | None:
+    """The title by the first prompt that is visible; None when there is none."""
+    _, page = await store.turns.page(chat, after="turn.0", limit=1, max_bytes=1)
+    items = page.turns[0].items if page.turns else []
+    return next((first_words(item.content) for item in items if item.type == "user" and item.content), None)
 
 
 def first_words(content: list[Block]) -> str | None:
