@@ -17,7 +17,7 @@ from ...chat.journal.identity import ChatAddress
 from ...chat.sessions.chats import Chats
 from ...chat.sessions.session import Session
 from ...model import JsonObject
-from ...model.chats import Chat, ChatQuery
+from ...model.chats import Chat, ChatQuery, EffectiveConfig
 from ...model.failures import Failure, invalid_param
 from ...providers.base import ModelEntry
 from ...rpc.dispatch import Handler
@@ -140,7 +140,7 @@ class Sessions:
             self.version == 2 or self.client.offers("session", "compaction"),
             self.prompts_sent,
         )
-        updates = kind(audience, session.chat.project_path, lambda: self._options(session))
+        updates = kind(audience, session.chat.project_path, self._options_of)
         return AcpSink(session, epoch, self._wire, updates)
 
     async def _new(self, call: Call, params: SetupParams) -> AcpResult:
@@ -230,6 +230,10 @@ class Sessions:
 
     def _options(self, session: Session) -> list[JsonObject]:
         return options.options(self.version, session.config, self._models)
+
+    def _options_of(self, config: JsonObject) -> list[JsonObject]:
+        """The choices by the configuration of an event: another process may have changed it."""
+        return options.options(self.version, msgspec.convert(config, EffectiveConfig), self._models)
 
     async def _announce(self, attachment: AcpAttachment) -> None:
         """Send the commands and, once they are known, the models that can be chosen."""

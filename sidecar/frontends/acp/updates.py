@@ -32,12 +32,14 @@ class Audience(msgspec.Struct, frozen=True):
 
 
 class Updates:
-    """The updates of one session. `project` is its folder, and `options` returns all that can be chosen now."""
+    """The updates of one session. `project` is its folder; `options` returns all that can be chosen, for the
+    configuration of an event.
+    """
 
     version = 1
 
     def __init__(
-        self, audience: Audience, project: str | None, options: Callable[[], Sequence[AcpResult]]
+        self, audience: Audience, project: str | None, options: Callable[[JsonObject], Sequence[AcpResult]]
     ) -> None:
         self._audience = audience
         self._project = project
@@ -237,7 +239,7 @@ class Updates:
         mode, before = config.get("mode"), self._mode
         self._mode = mode
         updates: list[Update] = [
-            {"sessionUpdate": "config_option_update", "configOptions": list(self._options())}
+            {"sessionUpdate": "config_option_update", "configOptions": list(self._options(config))}
         ]
         if mode is not None and mode != before:
             updates.append({"sessionUpdate": "current_mode_update", "currentModeId": mode})

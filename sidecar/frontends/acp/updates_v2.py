@@ -87,7 +87,7 @@ class UpdatesV2(Updates):
         ]
 
     def _configured(self, config: EventData) -> list[Update]:
-        return [{"sessionUpdate": "config_option_update", "configOptions": list(self._options())}]
+        return [{"sessionUpdate": "config_option_update", "configOptions": list(self._options(config))}]
 
     def _state(self, state: str) -> list[Update]:
         return [self.snapshot(state)]

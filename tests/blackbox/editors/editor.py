@@ -259,4 +259,4 @@ class Editor:
         """A session that is loaded is named by the request: its updates precede the answer."""
         for method, params in list(self._methods.values()):
             if method in ("session/load", "session/resume"):
-                self._named.add(params.get("sessionId", ""))
+                self._named.add(str(params.get("sessionId")))

@@ -27,7 +27,7 @@ class Say:
         self.version = version
         audience = Audience(shows, shows, dict.fromkeys(sent, ""))
         kind = Updates if version == 1 else UpdatesV2
-        self.updates = kind(audience, "/project", list)
+        self.updates = kind(audience, "/project", lambda config: [])
         self._seq = 0
 
     def __call__(self, type: str, data: Json, stored: Stored | None = None) -> list[Json]:
