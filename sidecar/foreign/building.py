@@ -28,6 +28,9 @@ from .records import Notes, text_of
 MAX_INPUT_BYTES = 1024 * 1024
 """Of a call's arguments; what a model writes in one call is far smaller."""
 
+MAX_COPIED = 10_000
+"""Items that the branches of one chat repeat."""
+
 MAX_LABEL = 160
 """Characters of a call's title."""
 
@@ -85,6 +88,7 @@ class ChatBuilder:
         self._calls: dict[str, tuple[OpenTurn, int]] = {}
         self._seen: set[str] = set()
         self._edits: list[tuple[str, FileEdit]] = []
+        self._copied = 0
 
     def prompt(
         self, key: str, at: int, content: list[Block], parent: OpenTurn | None, name: str | None = None
@@ -196,6 +200,10 @@ class ChatBuilder:
     def branch(self, turn: OpenTurn, items: int, key: str) -> OpenTurn:
         """A turn beside `turn` that begins with its first items, for another answer to the same prompt."""
         made = self.turn(key, turn.started_at, turn.parent)
+        if self._copied + items > MAX_COPIED:
+            self.notes.add(None, "a branch begins without what is before it: there are too many")
+            items = 0
+        self._copied += items
         for index, item in enumerate(turn.items[:items]):
             made.items.append(
                 msgspec.structs.replace(item, id=self.item_id(f"{key}/{index}"), turn_id=made.id)

@@ -27,7 +27,10 @@ _SKIPPED = (
 
 _COMMAND = re.compile(r"<command-name>/?(.*?)</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
-_STDOUT = re.compile(r"<local-command-stdout>(.*?)</local-command-stdout>", re.DOTALL)
+_STDOUT, _STDOUT_END = "<local-command-stdout>", "</local-command-stdout>"
+
+_COMMAND_CHARACTERS = 20_000
+"""Within which a command's name and arguments are looked for: a search for pairs takes quadratic time."""
 
 
 def find(path: str | None) -> Iterator[Found]:
@@ -105,16 +108,17 @@ class _Reader:
         if record.get("isMeta"):
             return parent
         text = _plain(content)
-        if stdout := _STDOUT.search(text):
+        if text.startswith(_STDOUT):
             if parent:
-                self._made.note(parent, key, at, "command", stdout[1])
+                shown = text.removeprefix(_STDOUT).strip().removesuffix(_STDOUT_END)
+                self._made.note(parent, key, at, "command", shown)
             return parent
         if text.startswith("[Request interrupted"):
             if parent:
                 parent.cancelled = True
             return parent
-        if command := _COMMAND.search(text):
-            arguments = _ARGUMENTS.search(text)
+        if command := _COMMAND.search(text[:_COMMAND_CHARACTERS]):
+            arguments = _ARGUMENTS.search(text[:_COMMAND_CHARACTERS])
             said = f"/{command[1].strip()} {arguments[1] if arguments else ''}".strip()
             return self._made.prompt(key, at, [text_block(said)], parent)
         blocks = self._blocks(content)

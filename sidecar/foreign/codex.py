@@ -34,7 +34,7 @@ _ADDED = (
 )
 """How messages of the user begin that Codex has written."""
 
-_IMAGE_FRAME = re.compile(r"</?image\b[^>]*>")
+_IMAGE_FRAME = re.compile(r"</?image\b[^>]{0,500}>")
 
 
 def find(path: str | None) -> Iterator[Found]:

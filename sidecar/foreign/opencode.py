@@ -11,7 +11,7 @@ from typing import Any
 from ..model import JsonObject
 from ..model.content import Block, ItemStatus, Usage
 from . import edits
-from .base import ForeignChat, Found, FoundChat, Problem
+from .base import MAX_CHAT_BYTES, MAX_LINE_BYTES, ForeignChat, Found, FoundChat, Problem
 from .building import ChatBuilder, OpenTurn, milliseconds, text_block
 from .database import ForeignDatabase
 from .files import mark_of, walk
@@ -86,7 +86,12 @@ def _found_session(database: ForeignDatabase, file: str, row: tuple[Any, ...]) -
 def _stored_messages(database: ForeignDatabase, session: str, notes: Notes) -> Iterator[Message]:
     parts: dict[str, list[tuple[str, JsonObject]]] = {}
     query = "SELECT message_id, id, data FROM part WHERE session_id = ? ORDER BY message_id, id"
+    total = 0
     for message, id, data in database.rows(query, (session,)):
+        total += len(data) if isinstance(data, str | bytes) else 0
+        if total > MAX_CHAT_BYTES:
+            notes.add(None, f"the rest is left out: the chat has more than {MAX_CHAT_BYTES} bytes")
+            break
         parts.setdefault(message, []).append((id, _decoded(data, f"part {id}", notes)))
     query = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
     for id, data in database.rows(query, (session,)):
@@ -154,7 +159,7 @@ def _filed_messages(storage: str, session: str, notes: Notes) -> Iterator[Messag
 def _read_file(file: str, notes: Notes) -> JsonObject:
     own = Notes(file)
     try:
-        value = dict_of(document(file, own))
+        value = dict_of(document(file, own, MAX_LINE_BYTES))
     except Unreadable as error:
         own.add(None, str(error))
         value = {}

@@ -18,7 +18,7 @@ _SHAPES: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
     (("pypi-",), re.compile(r"\bpypi-[A-Za-z0-9_-]{50,}")),
     (("gsk_", "xai-", "r8_"), re.compile(r"\b(?:gsk_|xai-|r8_)[A-Za-z0-9]{30,}")),
     (("_live_", "_test_"), re.compile(r"\b[rsp]k_(?:live|test)_[A-Za-z0-9]{16,}")),
-    (("eyJ",), re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}")),
+    (("eyJ",), re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}")),
     (("PRIVATE KEY",), re.compile(r"(?<=PRIVATE KEY-----)[^\"-]{20,20000}(?=-----END)", re.DOTALL)),
     (("earer ", "asic "), re.compile(r"(?<=[Bb]earer )[A-Za-z0-9._~+/-]{20,}=*|(?<=[Bb]asic )[A-Za-z0-9+/]{20,}=*")),
 )  # fmt: skip

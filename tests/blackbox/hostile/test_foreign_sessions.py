@@ -44,7 +44,15 @@ def chat_texts(sidecar: Sidecar, chat_id: str) -> list[str]:
     return [item.get("text", "") for turn in turns for item in turn["items"]]
 
 
+def said(text: str) -> str:
+    return json.dumps({"type": "user", "uuid": "s", "message": {"role": "user", "content": text}})
+
+
 LINES = {
+    "many half commands": said("<command-name>" * 100_000),
+    "many half outputs": said("x<local-command-stdout>" * 100_000),
+    "many half tokens": said("-eyJaaaaaaaa" * 100_000),
+    "many half keys": said("-----BEGIN PRIVATE KEY-----" * 100_000 + "password=" * 100_000),
     "nesting": "[" * 200_000,
     "nested object": '{"a":' * 5_000,
     "no object": "[1, 2]",
@@ -159,6 +167,29 @@ def test_ids_and_paths_lead_nowhere(sidecar: Sidecar, tmp_path: Path) -> None:
     assert chat["chatId"].isprintable()
     assert chat["title"] == "gpj.exe"
     assert "root:" not in json.dumps(sidecar.call("chat/history", sessionId=chat["sessionId"]))
+
+
+def test_a_tree_of_very_many_branches_is_bounded(sidecar: Sidecar, tmp_path: Path) -> None:
+    def node(id: str, parent: str | None, role: str) -> Json:
+        message = {"author": {"role": role}, "content": {"content_type": "text", "parts": [id]}}
+        return {"id": id, "parent": parent, "children": [], "message": message}
+
+    nodes = {"q": node("q", None, "user")}
+    for number in range(120):
+        nodes[f"a{number}"] = node(f"a{number}", f"a{number - 1}" if number else "q", "assistant")
+    for number in range(120):
+        nodes[f"b{number}"] = node(f"b{number}", "a118", "assistant")
+    for id, each in nodes.items():
+        if each["parent"]:
+            nodes[each["parent"]]["children"].append(id)
+    file = tmp_path / "conversations.json"
+    file.write_text(json.dumps([{"id": "tree", "mapping": nodes, "current_node": "b119"}]))
+
+    done = bring(sidecar, "chatgpt", file)
+
+    assert done["new"] == 1
+    assert done["messages"] < 12_000
+    assert "too many" in done["problems"][0]["message"]
 
 
 def test_an_edit_outside_of_the_project_is_never_reverted(sidecar: Sidecar, tmp_path: Path) -> None:
