@@ -119,7 +119,10 @@ class EffectiveConfig(msgspec.Struct, rename="camel", omit_defaults=True, frozen
 
 
 class Chat(msgspec.Struct, frozen=True):
-    """A chat's row. `id` is internal to the store; `config` are the keys that the chat itself sets."""
+    """A chat's row. `id` is internal to the store; `config` are the keys that the chat itself sets. `listed_path` is
+    the project under which it is listed: that of a chat from another installation's database is no `project_path`
+    until an app has named it.
+    """
 
     id: int
     key: ChatKey
@@ -142,6 +145,7 @@ class Chat(msgspec.Struct, frozen=True):
     deleted: bool
     revision: int
     open_files: list[JsonObject] = []
+    listed_path: str | None = None
 
 
 class ContextSwitches(JournalValue, kw_only=True, frozen=True):

@@ -34,6 +34,7 @@ class Taken(msgspec.Struct, frozen=True):
     keys: list[str] = []
     patches: int = 0
     prompts: int = 0
+    folders: int = 0
 
     def counts(self) -> dict[str, Any]:
         """Return what was removed by kind; without the kinds of which there was nothing."""
@@ -47,6 +48,7 @@ class Taken(msgspec.Struct, frozen=True):
             (self.chats, f"settings of {counted(self.chats, 'chats')}: {', '.join(self.keys)}"),
             (self.patches, f"{counted(self.patches, 'recorded changes')} of files that could be reverted"),
             (self.prompts, counted(self.prompts, "queued prompts")),
+            (self.folders, f"the project folders of {counted(self.folders, 'chats')}, until opened there"),
         ]
         return [words for count, words in kinds if count]
 
@@ -124,6 +126,10 @@ def strip(db: Connection) -> Taken:
     rules = db.execute("DELETE FROM permission_rules WHERE effect NOT IN ('deny', 'ask')").rowcount
     (projects,) = db.execute("SELECT count(*) FROM projects WHERE trusted <> 0").fetchone()
     _forget_projects(db)
+    # A folder that the database names could be any, such as one with keys; what an app names is the user's choice.
+    folders = db.execute(
+        "UPDATE chats SET elsewhere = 1 WHERE project_path IS NOT NULL AND deleted = 0"
+    ).rowcount
     keys = _strip_configs(db)
     patches = _strip_patches(db)
     prompts = db.execute(
@@ -138,7 +144,7 @@ def strip(db: Connection) -> Taken:
     index_owners.mark_of_no_chat(db, None)
     _disown_chats(db)
     names = sorted({key for found in keys.values() for key in found})
-    return Taken(rules, projects, len(keys), names, patches, prompts)
+    return Taken(rules, projects, len(keys), names, patches, prompts, folders)
 
 
 def _is_empty(db: Connection) -> bool:
@@ -179,7 +185,7 @@ def _strip_configs(db: Connection) -> dict[int, set[str]]:
     for chat, seq, data in db.execute(query).fetchall():
         event = _object(data)
         shaped = {"config": _split(event.get("config"))[0], "stored": _split(event.get("stored"))[0]}
-        rewrite_event(db, chat, seq, encode({**shaped, "projectPath": event.get("projectPath")}))
+        rewrite_event(db, chat, seq, encode({**shaped, "projectPath": None}))
     return dropped
 
 

@@ -86,7 +86,7 @@ def chat_summary(chat: Chat) -> m.ChatSummary:
         **chat_ref(chat.key),
         namespace=chat.key.namespace,
         title=chat.title,
-        project_path=chat.project_path,
+        project_path=chat.listed_path,
         model=chat.model,
         state=chat.state,
         created_at=chat.created_at,

@@ -315,6 +315,7 @@ def _enter_key(db: Connection, chat: int, key: list[Any], first: int, last: int)
         "kind": kind,
         "key": value,
         "project_path": value if kind == "project" else None,
+        "elsewhere": 1 if kind == "project" else 0,
         "epoch": secrets.token_hex(6),
         "created_at": first,
         "last_activity": last,

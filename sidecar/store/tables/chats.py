@@ -17,7 +17,7 @@ from .projections import touch, usage_of
 _COLUMNS = (
     "id, namespace, kind, key, session_id, epoch, last_seq, title, title_by, project_path, config, archived,"
     " created_at, last_activity, turns, preview, state, head, queue_paused, usage, model, deleted, revision,"
-    " open_files"
+    " open_files, elsewhere"
 )
 _QUALIFIED = ", ".join("c." + name.strip() for name in _COLUMNS.split(","))
 
@@ -190,6 +190,7 @@ def _chat(row: tuple[Any, ...]) -> Chat:
         deleted,
         revision,
         open_files,
+        elsewhere,
     ) = rest
     return Chat(
         id=id,
@@ -198,7 +199,8 @@ def _chat(row: tuple[Any, ...]) -> Chat:
         last_seq=last_seq,
         title=title,
         title_by=title_by,
-        project_path=project_path,
+        project_path=None if elsewhere else project_path,
+        listed_path=project_path,
         config=decode(config),
         archived=bool(archived),
         created_at=created_at,

@@ -176,6 +176,7 @@ class Projection:
         self._columns["config"] = encode(data["stored"])
         if data.get("projectPath"):
             self._columns["project_path"] = data["projectPath"]
+            self._columns["elsewhere"] = 0
         self._touched = True
 
     def _queue_updated(self, event: StoredEvent, data: EventData) -> None:

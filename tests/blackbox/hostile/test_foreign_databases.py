@@ -9,6 +9,7 @@ import pytest
 
 from tests.blackbox.hostile.databases import PLANTS, SECRET, WAYS, Scene, change, end, files
 from tests.blackbox.mutants.patching import Mutant, environment, source
+from tests.blackbox.work.workbench import call
 from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
 
@@ -82,6 +83,44 @@ def test_what_was_said_is_there_and_the_database_is_kept_as_it_was(spawn: Spawne
     assert third.call("chat/open", chatId="c")["config"]["mode"] == "auto"
 
 
+FOLDERS = ["outside", "home/.aws", "home", "", "home/.ssh/keys", "project"]
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("way", WAYS)
+def test_no_folder_of_it_is_read_until_an_app_names_it(spawn: Spawner, way: str, folder: str) -> None:
+    scene = Scene(spawn)
+    place = spawn.folder / folder
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "kept.txt").write_text(SECRET)
+    scene.replies = [[call("read_file", path="kept.txt")], "done"]
+
+    def plant(sidecar: Sidecar, scene: Scene) -> None:
+        sidecar.call("chat/open", chatId="d", projectPath=str(place), config={"mode": "auto"})
+        sidecar.run("hi", chatId="d")
+
+    scene.make(plant)
+    sidecar = scene.bring(way)
+    listed = sidecar.call("chat/list", projectPath=str(place))["items"]
+    (chat,) = [chat for chat in listed if chat["chatId"] == "d"]
+    assert chat["projectPath"] == str(place.resolve())
+    session = chat["sessionId"]
+    assert sidecar.call("chat/open", sessionId=session)["config"].get("projectPath") is None
+    sidecar.call("chat/configure", sessionId=session, set={"mode": "auto"})
+    sidecar.run("look", sessionId=session)
+    sidecar.call("chat/fork", sessionId=session, newChatId="e")
+    sidecar.run("look", chatId="e")
+    assert SECRET not in json.dumps(sidecar.frames)
+    end(sidecar)
+    again = scene.user(scene.foreign if way == "a data folder" else None)
+    assert again.call("chat/open", sessionId=session)["config"].get("projectPath") is None
+    again.call("chat/open", chatId="d", projectPath=str(place))
+    again.answering["permission/request"] = lambda params: {"decision": "allow_once"}
+    again.run("look", chatId="d")
+    assert SECRET in json.dumps(again.frames)
+
+
 def test_restore_says_what_it_did_not_take(spawn: Spawner) -> None:
     scene = Scene(spawn)
 
@@ -123,7 +162,7 @@ def test_the_app_is_told_once_what_was_removed(spawn: Spawner, way: str, name: s
     told = reports(sidecar)
     folder = scene.foreign if way == "a data folder" else spawn.data_dir
     (copy,) = folder.glob("sidecar.db.elsewhere-*")
-    assert told == [("ready", {**STRIPPED[name], "copy": str(copy)})]
+    assert told == [("ready", {**STRIPPED[name], "folders": 1, "copy": str(copy)})]
     end(sidecar)
     assert reports(scene.user(scene.foreign if way == "a data folder" else None)) == []
 

@@ -101,6 +101,13 @@ MUTANTS = [
         f"{FOREIGN} -k data",
     ),
     Mutant(
+        "works in any folder that a foreign database names",
+        "sidecar/store/tables/chats.py",
+        "        project_path=None if elsewhere else project_path,\n",
+        "        project_path=project_path,\n",
+        f"{FOREIGN} -k until_an_app_names_it",
+    ),
+    Mutant(
         "strips a database without a word to the app",
         "sidecar/server/server.py",
         '{"state": "ready", **_removed_by_origin(store), **_low_disk(store)}',

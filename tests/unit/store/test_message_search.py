@@ -231,15 +231,20 @@ def test_an_older_database_finds_what_it_already_held() -> None:
 
 
 def _chat_of_old(db: Connection, text: str) -> int:
-    """A chat as an older program has left it: without checksums."""
-    columns = [row[1] for row in db.execute("PRAGMA table_info(events)")]
-    for table in ("events", "messages") if "sum" not in columns else ():
-        db.execute(f"ALTER TABLE {table} ADD COLUMN sum INTEGER")
+    """A chat as an older program has left it: without columns that came later."""
+    later = {"events": "sum INTEGER", "messages": "sum INTEGER", "chats": "elsewhere INTEGER DEFAULT 0"}
+    lacking = {
+        table: column
+        for table, column in later.items()
+        if column.split()[0] not in [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+    }
+    for table, column in lacking.items():
+        db.execute(f"ALTER TABLE {table} ADD COLUMN {column}")
     chat = chats.create(db, ChatKey("test", "chat", "old", "old"), None, {}, 0)
     lines = json.dumps({"role": "user", "text": text})
     _append(db, chat.id, _events(lines, chat))
-    for table in ("events", "messages") if "sum" not in columns else ():
-        db.execute(f"ALTER TABLE {table} DROP COLUMN sum")
+    for table, column in lacking.items():
+        db.execute(f"ALTER TABLE {table} DROP COLUMN {column.split()[0]}")
     return chat.id
 
 

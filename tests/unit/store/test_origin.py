@@ -152,5 +152,6 @@ def test_what_was_removed_is_counted_by_kind_and_only_where_there_was_any(db: Co
         "projects": 1,
         "chats": 1,
         "keys": ["budgets", "extraFolders", "mode"],
+        "folders": 1,
     }
     assert origin.Taken().counts() == {}
