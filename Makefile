@@ -1,6 +1,6 @@
 # `make help` lists what there is. Everything runs in .venv, which is set up when requirements or pyproject change.
 .POSIX:
-.PHONY: help setup test test-slow test-random test-platforms test-editors faults crash powerloss mutants soak types check format chat bench generate lock clean
+.PHONY: help setup test test-slow test-random test-platforms test-editors test-typescript faults crash powerloss mutants soak types check format chat bench generate lock clean
 
 PYTHON ?= python3
 BIN = .venv/bin
@@ -74,6 +74,9 @@ test-editors: $(STAMP) ## the TypeScript SDK of the Agent Client Protocol and ac
 	mkdir -p "$(EDITORS_DIR)"
 	npm install --silent --ignore-scripts --no-save --prefix "$(EDITORS_DIR)" $(EDITOR_CLIENTS)
 	SIDECAR_EDITORS=1 SIDECAR_EDITORS_DIR="$(EDITORS_DIR)" $(BIN)/python -m pytest -n0 -rs -v tests/editors
+
+test-typescript: $(STAMP) ## builds the TypeScript client and runs its tests with the real sidecar (needs npm)
+	cd clients/typescript && npm ci --silent --no-audit --no-fund --ignore-scripts && npm run --silent build && npm test
 
 types: ## types for TypeScript from protocol/openrpc.json compile, and misspelt ones do not (needs npm)
 	cd tests/types && npm ci --silent --no-audit --no-fund --ignore-scripts && node generate.mjs && npx --no-install tsc

@@ -1,4 +1,4 @@
-"""Write what is generated from the table: `openrpc.json`, the reference page, and the examples in them."""
+"""Write what is generated from the table: `openrpc.json`, types for other languages, the reference, its examples."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ import msgspec
 from . import examples
 from .document import document
 from .event_examples import event_examples
+from .languages import LANGUAGES, contract, json_schema
 from .reference import pages
 
 PROTOCOL = Path(__file__).parents[2]
+TYPES = PROTOCOL / "types"
+TYPESCRIPT = PROTOCOL.parent / "clients" / "typescript" / "src" / "protocol.ts"
+"""The client's own copy: a package has only files of its folder."""
 
 
 def main() -> None:
     for path, text in generated().items():
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
 
 
@@ -27,6 +31,9 @@ def generated() -> dict[Path, str]:
     return {
         examples.FILE: _json({name: msgspec.to_builtins(example) for name, example in found.items()}),
         PROTOCOL / "openrpc.json": _json(document(found)),
+        TYPES / "sidecar.schema.json": _json(json_schema()),
+        **{TYPES / name: write(contract()) for name, write in LANGUAGES.values()},
+        TYPESCRIPT: LANGUAGES["ts"][1](contract()),
         **{
             PROTOCOL / path: text
             for path, text in pages(found, event_examples(PROTOCOL / "transcripts")).items()

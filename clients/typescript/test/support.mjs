@@ -1,0 +1,41 @@
+// What the tests share: the sidecar under test, in a folder of the test's own.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { Sidecar } from "@sidecar/client";
+
+export const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
+
+/** The program under test: that of the clone's `.venv`, or any command line in SIDECAR_TEST_COMMAND. */
+export const COMMAND = process.env.SIDECAR_TEST_COMMAND?.split(" ") ?? [join(ROOT, ".venv/bin/sidecar"), "serve"];
+
+/** A folder that is removed after the test. */
+export function folderOf(t) {
+  const folder = mkdtempSync(join(tmpdir(), "sidecar-client-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+  return folder;
+}
+
+/** A real sidecar that is shut down after the test. */
+export async function spawned(t, options = {}) {
+  const folder = options.folder ?? folderOf(t);
+  const { folder: _, ...rest } = options;
+  const env = { HOME: folder, XDG_CONFIG_HOME: join(folder, "config"), SIDECAR_DATA_DIR: join(folder, "data") };
+  const app = await Sidecar.spawn({ command: COMMAND, model: "echo:", env, cwd: folder, ...rest });
+  t.after(() => app.close());
+  return app;
+}
+
+/** All events of an iteration. */
+export async function all(events) {
+  const found = [];
+  for await (const event of events) found.push(event);
+  return found;
+}
+
+/** The text that the deltas of `events` make. */
+export function textOf(events) {
+  return events.map((event) => (event.type === "message.delta" ? event.data.text : "")).join("");
+}
