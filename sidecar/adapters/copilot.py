@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .base import Adapter, Connected, HookFile, ServerFile, plain_entry
-from .hook_formats import LIMIT_S, HookFormat, Reply, first_text, parsed
+from .hook_formats import LIMIT_S, HookFormat, Reply, first_text, parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class CopilotFormat(HookFormat):
 
     def answer_in(self, transcript: str) -> str:
         for line in reversed(transcript.splitlines()):
-            found = parsed(line) if '"assistant.message"' in line else None
+            found = parse_json(line) if '"assistant.message"' in line else None
             data = found.get("data") if isinstance(found, dict) else None
             text = first_text(data, "content") if isinstance(data, dict) else ""
             if text.strip():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .base import Adapter, HookFile, ServerFile
-from .hook_formats import LIMIT_S, HookEvent, HookFormat, Reply, first_text, output_text, parsed
+from .hook_formats import LIMIT_S, HookEvent, HookFormat, Reply, first_text, output_text, parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class CursorFormat(HookFormat):
             return first_text(payload, "text")
         if kind == "after_tool":
             found = payload.get("tool_output")
-            return output_text(parsed(found) or found) if isinstance(found, str) else output_text(found)
+            return output_text(parse_json(found) or found) if isinstance(found, str) else output_text(found)
         return super()._text(kind, payload)
 
 

@@ -185,7 +185,7 @@ def first_text(payload: dict[str, Any], *names: str) -> str:
 def tool_input(given: object) -> dict[str, Any]:
     """The arguments of a tool call, which some agents send as the text of their JSON."""
     if isinstance(given, str):
-        given = parsed(given) or {"text": given}
+        given = parse_json(given) or {"text": given}
     return given if isinstance(given, dict) else {}
 
 
@@ -204,7 +204,7 @@ def output_text(found: object) -> str:
     return "\n".join(texts) or (json.dumps(found, ensure_ascii=False) if found else "")
 
 
-def parsed(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """The value of JSON text; None when it is none."""
     try:
         return json.loads(text)

@@ -201,7 +201,7 @@ async def finish(db: Database, marked: Sequence[tuple[int, str]]) -> PurgeCounts
     return total
 
 
-def unfinished(db: Connection) -> list[tuple[int, str]]:
+def find_unfinished(db: Connection) -> list[tuple[int, str]]:
     """Return the chats that are marked as deleted and have rows left, with their epochs."""
     rows = db.execute("SELECT id, epoch FROM chats WHERE deleted = 1").fetchall()
     return [(chat, epoch) for chat, epoch in rows if has_rows(db, chat)]

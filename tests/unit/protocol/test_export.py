@@ -13,7 +13,7 @@ import pytest
 from sidecar_protocol.catalog import METHODS, NOTIFICATIONS, REQUESTS, Method, Question
 from sidecar_protocol.errors import CODES
 from sidecar_protocol.export import openrpc
-from sidecar_protocol.export.__main__ import PROTOCOL, generated
+from sidecar_protocol.export.__main__ import PROTOCOL, generate_files
 from sidecar_protocol.export.event_examples import WRITTEN_STATUSES, event_examples
 from sidecar_protocol.export.examples import examples
 from sidecar_protocol.export.order import _OF_METHOD as ORDERED
@@ -24,7 +24,7 @@ from sidecar_protocol.export.vocabulary import MEANINGS
 from sidecar_protocol.messages import EVENT_TYPES, ITEM_TYPES, STATUS_TYPES
 from sidecar_protocol.messages.base import Key, Params, Wire
 
-PAGES = [path for path in generated() if path.suffix == ".md"]
+PAGES = [path for path in generate_files() if path.suffix == ".md"]
 
 KEY = {member.name for member in members("Key")}
 
@@ -44,9 +44,9 @@ each_of_both = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.parametrize("path", generated(), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", generate_files(), ids=lambda path: path.name)
 def test_a_generated_file_is_not_stale(path: Path) -> None:
-    assert path.read_text("utf-8") == generated()[path], "stale: run `make generate`"
+    assert path.read_text("utf-8") == generate_files()[path], "stale: run `make generate`"
 
 
 @each_of_both
