@@ -25,20 +25,27 @@ _PACKAGES = "a package manager runs programs by it"
 PROTECTED_NAMES: dict[str, str] = {
     _GIT: ".git git~1 .gitmodules .gitattributes .gitconfig .hg .hgrc .svn",
     _HOOK: ".husky .githooks .pre-commit-config.yaml .pre-commit-config.yml lefthook.yml .lefthook.yml .lefthook",
-    _EDITOR: ".vscode .idea .vs .fleet .zed .devcontainer .devcontainer.json .nvim.lua .nvimrc .vimrc .exrc"
-    " .dir-locals.el *.code-workspace",
+    _EDITOR: ".vscode .theia .idea .vs .fleet .zed .helix .nova .devcontainer .devcontainer.json .nvim.lua .nvimrc"
+    " .lazy.lua .vim .vimrc .lvimrc .exrc .dir-locals.el .dir-locals-2.el *.code-workspace",
     _AGENT: ".claude .codex .gemini .cursor .sidecar .aider* .continue .windsurf .roo .kiro .junie .opencode"
-    " .amazonq .agents .mcp.json mcp.json claude.md claude.local.md agents.md agents.override.md agent.md"
-    " gemini.md .cursorrules .windsurfrules .clinerules .goosehints .github/copilot-instructions.md"
-    " .github/instructions .github/prompts",
+    " .amazonq .agents .qwen .copilot .github/hooks .codebuddy .codebuddy.json .kilo .kilocode .kimi-code .pi .omp"
+    " .openclaw .codeium .trae .augment .factory .crush .roomodes .config/opencode .config/kilo .config/zed"
+    " opencode.json opencode.jsonc kilo.json kilo.jsonc crush.json .crush.json mcp_config.json mcp-config.json"
+    " .mcp.json mcp.json claude.md claude.local.md agents.md agents.override.md agent.md gemini.md qwen.md"
+    " codebuddy.md crush.md warp.md .rules .cursorrules .windsurfrules .clinerules .goosehints"
+    " .augment-guidelines .github/copilot-instructions.md .github/instructions .github/prompts .github/agents"
+    " .github/chatmodes",
     _SHELL: ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile"
     " .zlogin .zlogout .kshrc .cshrc .tcshrc .login .logout .envrc .direnvrc .inputrc .gdbinit .lldbinit .tmux.conf"
-    " .screenrc .config/fish .config/autostart .config/systemd launchagents .irbrc .pryrc .pythonrc .perldb",
+    " .screenrc .config/fish .config/autostart .config/systemd launchagents .irbrc .pryrc .pythonrc .perldb .pdbrc"
+    " .rprofile .renviron .octaverc .ghci .iex.exs .autoenv .autoenv.zsh .sbtopts .jvmopts",
     _CI: ".github/workflows .github/actions .gitlab-ci.yml .gitlab-ci.yaml .circleci .travis.yml jenkinsfile"
     " azure-pipelines.yml bitbucket-pipelines.yml .drone.yml .buildkite"
-    " .woodpecker .woodpecker.yml .forgejo .gitea",
+    " .woodpecker .woodpecker.yml .forgejo .gitea .semaphore .teamcity .tekton .cirrus.yml .cirrus.star .gitpod.yml"
+    " appveyor.yml .appveyor.yml .build.yml .builds",
     _PACKAGES: ".npmrc .yarnrc .yarnrc.yml .yarnrc.yaml .yarn .pnpmfile.cjs pip.conf pip.ini sitecustomize.py"
-    " usercustomize.py *.pth .cargo .bazelrc .bundle .mvn .mise.toml mise.toml .tool-versions .curlrc .wgetrc",
+    " usercustomize.py *.pth .cargo .bazelrc .bundle .mvn .mise .mise.toml mise.toml mise.local.toml"
+    " .mise.local.toml .config/mise .tool-versions .pnp.cjs .pnp.loader.mjs bunfig.toml .curlrc .wgetrc",
 }
 """Names, or sequences of names, that always ask before a change; everything in a folder with such a name does too."""
 
@@ -49,7 +56,9 @@ SECRET_NAMES = """
     .password-store id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk *.pem *.key *.p12 *.pfx
     *.jks *.keystore *.kdbx *.tfstate .mcp.json mcp.json .sidecar/config.toml .claude/settings.json
     .claude/settings.local.json .claude.json claude_desktop_config.json .gemini/settings.json .codex/config.toml
-    .codex/auth.json .sidecar/installation etc/shadow etc/gshadow etc/sudoers proc/*/environ
+    .codex/auth.json .qwen/settings.json .codebuddy.json .codebuddy/settings.json opencode.json opencode.jsonc
+    kilo.json kilo.jsonc crush.json .crush.json mcp_config.json mcp-config.json .openclaw/openclaw.json
+    .zed/settings.json .config/zed/settings.json .sidecar/installation etc/shadow etc/gshadow etc/sudoers proc/*/environ
 """
 """What asks before it is read, and before it is changed as well. Settings of agents with MCP servers are among them:
 the values of `env` and `headers` are often keys, whatever their names are.

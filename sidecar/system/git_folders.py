@@ -33,10 +33,13 @@ MAX_LISTED = 200
 _SECTION = re.compile(r'^\s*\[\s*([\w.-]+)\s*(?:"(?:\\.|[^"\\])*")?\s*\]')
 _ENTRY = re.compile(r"^\s*([A-Za-z][\w-]*)\s*=\s*(.*)$")
 _SPLIT = re.compile(r"""[\s;&|()<>!"'=]+""")
+_FILE = re.compile(r"(?=.*[/.])[\w.][\w./+-]*")
+"""A word that may be the path of a script: with a folder or a suffix, and no URL, address or option."""
+
 _DATA = frozenset(
     {
         *("url", "pushurl", "fetch", "push", "remote", "merge", "name", "email", "template", "worktree"),
-        *("excludesfile", "attributesfile", "description", "signingkey"),
+        *("excludesfile", "description", "signingkey"),
     }
 )
 """Keys whose values are no programs, though they may be spelled like a file of the project."""
@@ -114,17 +117,20 @@ def _named(config: str, folder: str, tops: Sequence[str]) -> Iterator[GitLink]:
             elif (section, key) == ("core", "hookspath"):
                 for top in tops:
                     yield os.path.join(folder, "hooks"), os.path.realpath(os.path.join(top, value))
+            elif (section, key) == ("core", "attributesfile"):
+                for top in tops:
+                    yield os.path.join(folder, "config"), os.path.realpath(os.path.join(top, value))
             elif key not in _DATA:
                 for target in _files(value, tops):
                     yield os.path.join(folder, "config"), target
 
 
 def _files(value: str, tops: Sequence[str]) -> Iterator[str]:
-    """Return the existing files that a command names."""
+    """Return the files that a command names: existing ones, and missing ones that are spelled like a file."""
     for word in dict.fromkeys((value, *_SPLIT.split(value))):
         for top in tops if word else ():
             path = os.path.realpath(os.path.join(top, word))
-            if os.path.isfile(path):
+            if os.path.isfile(path) or (_FILE.fullmatch(word) and not os.path.lexists(path)):
                 yield path
 
 

@@ -54,7 +54,9 @@ CREDENTIALS = _names(
     .sbt/.credentials .nuget/NuGet .composer/auth.json .pub-cache/credentials.json .s3cfg
     .terraformrc .terraform.d/credentials.tfrc.json .vault-token .databrickscfg .snowflake .snowsql
     .kaggle .huggingface .cache/huggingface/token .cache/huggingface/stored_tokens .anthropic
-    .claude .claude.json .codex .gemini .openai .ngrok2 .config/ngrok .pulumi/credentials.json
+    .claude .claude.json .codex .gemini .qwen .copilot .codebuddy .codebuddy.json .kimi-code .pi
+    .omp .openclaw .codeium .config/opencode .local/share/opencode .config/kilo .local/share/kilo
+    .openai .ngrok2 .config/ngrok .pulumi/credentials.json
     .minikube .vagrant.d .wakatime.cfg .smbcredentials .msmtprc .bash_history .zsh_history
     .python_history .node_repl_history .psql_history .lesshst .Xauthority .ICEauthority .fly .vercel
     .netlify .config/netlify .supabase .circleci

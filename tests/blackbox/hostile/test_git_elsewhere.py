@@ -104,6 +104,27 @@ def test_an_edit_of_it_asks(bench: Workbench, target: str) -> None:
     assert "git runs programs by it" in asked["params"]["reason"]
 
 
+MISSING = {
+    "tools/watch": "[core]\nfsmonitor = ./tools/watch\n",
+    "clean.py": '[filter "f"]\nclean = python3 clean.py %f\n',
+    "ext.sh": '[diff]\nexternal = "sh ext.sh"\n',
+    "bin/gpg": "[gpg]\nprogram = bin/gpg\n",
+    "ssh.cfg": "[core]\nsshCommand = ssh -F ssh.cfg\n",
+    "cred.sh": '[credential "https://x.test"]\nhelper = "!./cred.sh"\n',
+    "attributes": "[core]\nattributesFile = attributes\n",
+    "merge.d/run": '[merge "m"]\ndriver = merge.d/run %O %A\n',
+}
+
+
+def test_scripts_that_its_settings_name_ask_before_they_exist(bench: Workbench) -> None:
+    settings(bench.project, "".join(MISSING.values()))
+    steps = [call("write_file", path=path, content="x") for path in (*MISSING, "gpg", "src/ext.sh")]
+    sidecar = bench.start([*steps, "done"], mode="accept-edits")
+    answer(sidecar, "deny_once")
+    session = sidecar.run("go", chatId="c")["sessionId"]
+    assert statuses(sidecar, session) == [*["denied"] * len(MISSING), "completed", "completed"]
+
+
 @pytest.mark.sampled(5)
 def test_a_command_cannot_change_it(bench: Workbench, target: str) -> None:
     needed_box()

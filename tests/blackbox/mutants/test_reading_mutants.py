@@ -77,6 +77,20 @@ MUTANTS = [
         "tests/blackbox/hostile/test_git_elsewhere.py -k edit_of_it",
     ),
     Mutant(
+        "forgets what git's settings name until it exists",
+        "sidecar/system/git_folders.py",
+        " or (_FILE.fullmatch(word) and not os.path.lexists(path))",
+        "",
+        "tests/blackbox/hostile/test_git_elsewhere.py -k before_they_exist",
+    ),
+    Mutant(
+        "does not protect the files of newer agents",
+        "sidecar/policy/protected.py",
+        " .qwen .copilot .github/hooks .codebuddy ",
+        " ",
+        "tests/blackbox/hostile/test_agents_files.py -k edit",
+    ),
+    Mutant(
         "looks for links in the project alone",
         "sidecar/workspace/names.py",
         "            scans = [link_scan.scan(folder) for folder in self._workspace.folders]\n",

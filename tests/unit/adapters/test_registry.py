@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sidecar.adapters.registry import ADAPTERS, UNKNOWN, detect, session_id
+from sidecar.policy.protected import protected_reason, secret_reason
 from sidecar.system.choices import AGENTS
 
 COPILOT = {"COPILOT_AGENT_SESSION_ID": "c-1", "CLAUDE_PROJECT_DIR": "/p"}
@@ -81,3 +82,13 @@ def test_nothing_is_guessed_when_the_user_does_not_want_it() -> None:
 
 def test_commands_and_settings_name_every_agent() -> None:
     assert tuple(ADAPTERS) == AGENTS
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_the_files_of_every_agent_in_a_project_ask_before_they_change(name: str) -> None:
+    adapter = ADAPTERS[name]
+    servers = [adapter.servers.project, adapter.servers.user] if adapter.servers else []
+    hooks = [adapter.hooks.project] if adapter.hooks else []
+    named = [path for path in (*servers, *hooks, adapter.instructions) if path]
+    assert [path for path in named if protected_reason(path) is None] == []
+    assert [path for path in servers if path and secret_reason(path) is None] == []

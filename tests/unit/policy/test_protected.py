@@ -13,18 +13,22 @@ CHANGES = """\
 .sidecar/config.toml|.mcp.json|AGENTS.md|agents.md|sub/AGENTS.MD|CLAUDE.md|CLAUDE.local.md|GEMINI.md|.cursorrules|\
 .github/copilot-instructions.md|.bashrc|home/.zshrc|.profile|.envrc|.github/workflows/ci.yml|.GitHub/Workflows/ci.yml|\
 .gitlab-ci.yml|.circleci/config.yml|Jenkinsfile|.npmrc|.yarnrc|.yarnrc.yml|pip.conf|sitecustomize.py|a/b.pth|.env|\
-.env.local|.ENV|.ssh/config|.aws/credentials|.netrc|.pypirc|deploy.pem|.devcontainer/devcontainer.json|x.code-workspace"""
+.env.local|.ENV|.ssh/config|.aws/credentials|.netrc|.pypirc|deploy.pem|.devcontainer/devcontainer.json|x.code-workspace|\
+.qwen/settings.json|QWEN.md|opencode.json|sub/.opencode/plugins/x.js|.github/hooks/x.json|.codebuddy/x|CODEBUDDY.md|\
+kilo.json|.kilo/plugins/x.js|.pi/extensions/x.ts|.omp/hooks/pre/x.ts|.crush.json|WARP.md|.rules|.helix/languages.toml|\
+.vim/coc-settings.json|.lazy.lua|.dir-locals-2.el|.Rprofile|.pdbrc|a/.ghci|.pnp.cjs|bunfig.toml|.mise/config.toml"""
 
 SECRETS = """\
 .env|.env.production|a/.env|.Env|.env |.ssh/id_ed25519|id_rsa|.gnupg/x|.aws/credentials|.netrc|.npmrc|.pypirc|\
 .git-credentials|server.pem|tls.KEY|a.p12|.kube/config|.docker/config.json|/etc/shadow|/proc/self/environ|\
 .config/gcloud/x|credentials.json|prod.tfstate|.mcp.json|sub/.MCP.json|.mcp.json.|.vscode/mcp.json|.cursor/mcp.json|\
 .sidecar/config.toml|a/.Sidecar/Config.toml|.claude/settings.json|.claude/settings.local.json|.codex/config.toml|\
-id_rsa~|id_rsa.bak|.id_rsa.swp|.server.pem.swp|#.env#|.#.env|tls.key.orig|.netrc.old|.npmrc.~3~|credentials.json.bak.1"""
+id_rsa~|id_rsa.bak|.id_rsa.swp|.server.pem.swp|#.env#|.#.env|tls.key.orig|.netrc.old|.npmrc.~3~|credentials.json.bak.1|\
+.qwen/settings.json|opencode.json|kilo.json|.codebuddy.json|.zed/settings.json|.crush.json"""
 
 FREE = """\
 .gitignore|.github/ISSUE_TEMPLATE.md|.github/dependabot.yml|git/config|x.git/config|.gitx|mygit|src/agents.py|AGENTS.txt|\
-docs/CLAUDE.md.txt|Makefile|package.json|conftest.py|environment.py|env.py|.env.example|.env.sample|a/.env.template|\
+docs/CLAUDE.md.txt|rules|qwen/a.md|docs/opencode.json.md|vim/x|src/mise/x|.github/hooks.md|pi/x|Makefile|package.json|conftest.py|environment.py|env.py|.env.example|.env.sample|a/.env.template|\
 id_rsa.pub|keys.py|README.md|.editorconfig|.dockerignore|.docker/Dockerfile|src/ssh/client.py|.gitkeep|a|.|\
 a~|notes.bak|.notes.txt.swp|#notes#|id_rsa.pub~|~|#|.#"""
 
