@@ -19,8 +19,14 @@ CLIENT_MEMBERS = frozenset({"name", "version"})
 CLIENT_CAPABILITIES = ("permissions", "input", "buffers")
 """Requests of the sidecar that a client can answer."""
 
-PLAIN_MEMBERS = frozenset({"protocol", "versions", "client", "processId", "capabilities", "deltaMs"})
-"""Of the parameters of `initialize`: all but `tools`, which need a check of their own."""
+INITIALIZE_MEMBERS = frozenset(
+    {"protocol", "versions", "client", "processId", "capabilities", "tools", "deltaMs"}
+)
+
+TOOL_MEMBERS = frozenset({"name", "description", "inputSchema", "kind", "timeoutMs"})
+"""Of a tool that an app offers."""
+
+TOOL_KINDS = ("read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other")
 
 MAX_FRAME_BYTES = 32 * 1024 * 1024
 """A longer frame is skipped and answered with an error. Large enough for an attached photograph in base64, small

@@ -16,24 +16,20 @@ from sidecar_protocol.jsonrpc import Request
 from ..rpc.wire import MessageWriter
 from ..system.lazy import lazy_module
 from .acp import greeting as acp_greeting
+from .native import greeting as native_greeting
 
 if TYPE_CHECKING:
-    from . import mcp, native
+    from . import mcp
     from .acp import frontend as acp_frontend
     from .base import EarlyAnswers, Frontend, Host
+    from .native import frontend as native_frontend
 else:
     acp_frontend = lazy_module("sidecar.frontends.acp.frontend")
     mcp = lazy_module("sidecar.frontends.mcp")
-    native = lazy_module("sidecar.frontends.native")
-
-ACP = "acp"
-"""The Agent Client Protocol, for editors; a command or the first message chooses it."""
+    native_frontend = lazy_module("sidecar.frontends.native.frontend")
 
 MCP = "mcp"
 """The Model Context Protocol, for coding agents; a command chooses it."""
-
-NATIVE = "native"
-"""The dialect of `protocol/`."""
 
 
 class FrontendConnection(msgspec.Struct, frozen=True):
@@ -60,7 +56,7 @@ class FrontendEntry(msgspec.Struct, frozen=True):
 
 
 def _load_native() -> Callable[[FrontendConnection], Frontend]:
-    return native.NativeFrontend
+    return native_frontend.NativeFrontend
 
 
 def _load_mcp() -> Callable[[FrontendConnection], Frontend]:
@@ -76,9 +72,9 @@ def _speaks_acp(first: Request) -> bool:
 
 
 BUILT_IN = (
-    FrontendEntry(NATIVE, _load_native),
+    FrontendEntry(native_greeting.NAME, _load_native),
     FrontendEntry(MCP, _load_mcp),
-    FrontendEntry(ACP, _load_acp, _speaks_acp),
+    FrontendEntry(acp_greeting.NAME, _load_acp, _speaks_acp),
 )
 """A frontend exists because it is in this table."""
 
@@ -86,7 +82,9 @@ BUILT_IN = (
 class FrontendRegistry:
     """`default` is the dialect of every first message that no other dialect claims: it answers wrong ones too."""
 
-    def __init__(self, entries: Iterable[FrontendEntry] = BUILT_IN, default: str = NATIVE) -> None:
+    def __init__(
+        self, entries: Iterable[FrontendEntry] = BUILT_IN, default: str = native_greeting.NAME
+    ) -> None:
         self._entries: dict[str, FrontendEntry] = {}
         for entry in entries:
             if entry.name in self._entries:

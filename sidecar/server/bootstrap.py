@@ -16,12 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from sidecar_protocol import limits
 from sidecar_protocol.framing import Frame, Oversized
 
-from .. import __version__
 from ..frontends.acp import greeting as acp
-from ..media.formats import MAX_AUDIO_BYTES, MAX_IMAGE_BYTES, MAX_IMAGE_PIXELS, MAX_IMAGE_SIDE
+from ..frontends.native import greeting as native
 from ..rpc.stdio import StdinReader, StdoutWriter, take_over_stdio
 from ..system.launch import Handover, ServeOptions
 
@@ -38,14 +36,8 @@ MAX_QUICK_BYTES = 16 * 1024
 MAX_HELD_BYTES = 64 * 1024 * 1024
 """Bytes that may wait for the server; more stays in the pipe."""
 
-NATIVE, ACP = "native", "acp"
-"""The dialects whose first request is answered here, as `frontends/registry` names them."""
-
-_EARLY_DIALECTS = (None, NATIVE, ACP)
-
-MAX_PROCESS_ID = 2**31 - 1
-MAX_DELTA_MS = 60_000
-"""Larger numbers are for the server to judge."""
+_EARLY_DIALECTS = (None, native.NAME, acp.NAME)
+"""The dialects whose first request is answered here; None is the one that this request chooses."""
 
 
 def serve(options: ServeOptions, frontends: FrontendRegistry | None = None) -> NoReturn:
@@ -70,33 +62,6 @@ def serve(options: ServeOptions, frontends: FrontendRegistry | None = None) -> N
     gc.freeze()
     gc.enable()
     run(responder, options, registry)
-
-
-def initialize_result(instance_id: str) -> InitializeResult:
-    """The result of `initialize`."""
-    return {
-        "version": limits.VERSIONS[-1],
-        "server": {"name": "sidecar", "version": __version__},
-        "instanceId": instance_id,
-        "capabilities": {
-            "framings": limits.FRAMINGS,
-            "deliveries": limits.DELIVERIES,
-            **dict.fromkeys(limits.CLIENT_CAPABILITIES, True),
-            "tools": True,
-            "commands": True,
-        },
-        "limits": {
-            "maxFrameBytes": limits.MAX_FRAME_BYTES,
-            "maxChatIdBytes": limits.MAX_ID_BYTES,
-            "maxQueuedPrompts": limits.MAX_QUEUED_PROMPTS,
-            "maxDeltaBytes": limits.MAX_DELTA_BYTES,
-            "maxMetaBytes": limits.MAX_META_BYTES,
-            "maxImageBytes": MAX_IMAGE_BYTES,
-            "maxImageSide": MAX_IMAGE_SIDE,
-            "maxImagePixels": MAX_IMAGE_PIXELS,
-            "maxAudioBytes": MAX_AUDIO_BYTES,
-        },
-    }
 
 
 class EarlyResponder:
@@ -134,7 +99,7 @@ class EarlyResponder:
 
     def initialize_result(self) -> InitializeResult:
         """The result of `initialize`."""
-        return initialize_result(self.instance_id)
+        return native.initialize_result(self.instance_id)
 
     def ping(self, inflight: int) -> PingResult:
         """The result of `ping`."""
@@ -183,15 +148,15 @@ class EarlyResponder:
 
     def _result(self, method: str, params: Any) -> Mapping[str, object] | None:
         """The result of a plain request; None for any other."""
-        if method == "ping" and not params and self.dialect in (None, NATIVE):
+        if method == "ping" and not params and self.dialect in (None, native.NAME):
             return self.ping(0)
         if method != "initialize" or self._greeting is not None:
             return None
-        if self.dialect in (None, NATIVE) and _is_plain(params):
-            self.dialect, self._greeting = NATIVE, params
+        if self.dialect in (None, native.NAME) and native.is_plain(params):
+            self.dialect, self._greeting = native.NAME, params
             return self.initialize_result()
-        if self.dialect in (None, ACP) and acp.is_plain(params):
-            self.dialect, self._greeting = ACP, params
+        if self.dialect in (None, acp.NAME) and acp.is_plain(params):
+            self.dialect, self._greeting = acp.NAME, params
             return acp.initialize_result(acp.asked_version(params) or 0)
         return None
 
@@ -215,33 +180,6 @@ def _plain_request(frame: Frame) -> dict[str, Any] | None:
     id = message.get("id")
     plain_id = isinstance(id, str) or (type(id) is int and abs(id) < 2**53)
     return message if plain_id else None
-
-
-def _is_plain(params: Any) -> bool:
-    """Whether `params` are those of an ordinary `initialize`."""
-    if not isinstance(params, dict) or not params.keys() <= limits.PLAIN_MEMBERS:
-        return False
-    client = params.get("client")
-    capabilities = params.get("capabilities", {})
-    versions = params.get("versions")
-    return (
-        params.get("protocol") == limits.PROTOCOL
-        and isinstance(versions, list)
-        and all(type(version) is int for version in versions)
-        and not set(limits.VERSIONS).isdisjoint(versions)
-        and isinstance(client, dict)
-        and "name" in client
-        and all(isinstance(client.get(name, ""), str) for name in limits.CLIENT_MEMBERS)
-        and isinstance(capabilities, dict)
-        and capabilities.keys() <= set(limits.CLIENT_CAPABILITIES)
-        and all(isinstance(value, bool) for value in capabilities.values())
-        and _is_count(params.get("processId", 1), 1, MAX_PROCESS_ID)
-        and _is_count(params.get("deltaMs", 0), 0, MAX_DELTA_MS)
-    )
-
-
-def _is_count(value: Any, low: int, high: int) -> bool:
-    return type(value) is int and low <= value <= high
 
 
 def _exit_at_once(number: int, frame: FrameType | None) -> None:

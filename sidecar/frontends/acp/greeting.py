@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 from ... import __version__
 
+NAME = "acp"
+"""The Agent Client Protocol, for editors; a command or the first message chooses it."""
+
 VERSIONS = (1, 2)
 
 MAX_VERSION = 2**31

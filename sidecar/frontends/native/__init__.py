@@ -1,5 +1,1 @@
-"""The native protocol: the wire contract of `protocol/`."""
-
-from .frontend import NativeFrontend
-
-__all__ = ["NativeFrontend"]
+"""The native protocol: the wire contract of `protocol/`. Loads nothing: see `greeting`."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import msgspec
+from sidecar_protocol import limits
 from sidecar_protocol import messages as m
 from sidecar_protocol.errors import RpcError
 
@@ -23,20 +24,9 @@ from ...chat.services.client_app import (
 from ...model import JsonObject
 from ...model.content import GivenBlock, UserDecision
 from ...model.failures import Failure, invalid_param
-from ...system.lazy import lazy_module
-from ...tools.base import ToolKind, ToolOutcome
-
-if TYPE_CHECKING:
-    from ...tools import builtin
-    from ...tools.web import fetch_url
-else:
-    builtin = lazy_module("sidecar.tools.builtin")
-    fetch_url = lazy_module("sidecar.tools.web.fetch_url")
-
-MAX_TOOLS = 128
-"""More than a model can choose from; providers accept little more."""
-
-TOOL_KINDS: tuple[str, ...] = get_args(ToolKind)
+from ...tools.base import ToolOutcome
+from ...tools.names import BUILT_IN
+from . import greeting
 
 DECISIONS: tuple[UserDecision, ...] = get_args(UserDecision)
 
@@ -135,18 +125,17 @@ def _medium(block: JsonObject) -> GivenBlock:
 
 def checked_tools(tools: Sequence[m.OfferedTool]) -> list[OfferedTool]:
     """Validate the app's tools: names and schemas that every provider accepts."""
-    if len(tools) > MAX_TOOLS:
-        raise invalid_param("tools", f"at most {MAX_TOOLS} tools")
-    names: set[str] = set(_own_tool_names()) if tools else set()
+    if len(tools) > greeting.MAX_TOOLS:
+        raise invalid_param("tools", f"at most {greeting.MAX_TOOLS} tools")
+    names = {*BUILT_IN}
     for place, tool in enumerate(tools):
         field = f"tools[{place}]"
-        plain = tool.name.replace("_", "").replace("-", "")
-        if not (1 <= len(tool.name) <= 64 and plain.isascii() and plain.isalnum()):
+        if not greeting.is_tool_name(tool.name):
             raise invalid_param(f"{field}.name", "1 to 64 letters, digits, `_` and `-`")
         if tool.name in names:
             raise invalid_param(f"{field}.name", f"a name of its own; there is a tool {tool.name!r} already")
-        if tool.kind not in TOOL_KINDS:
-            raise invalid_param(f"{field}.kind", f"one of {', '.join(TOOL_KINDS)}")
+        if tool.kind not in limits.TOOL_KINDS:
+            raise invalid_param(f"{field}.kind", f"one of {', '.join(limits.TOOL_KINDS)}")
         if tool.timeout_ms is not None and tool.timeout_ms < 1:
             raise invalid_param(f"{field}.timeoutMs", "a positive number")
         names.add(tool.name)
@@ -154,7 +143,3 @@ def checked_tools(tools: Sequence[m.OfferedTool]) -> list[OfferedTool]:
         OfferedTool(tool.name, tool.description, tool.input_schema, tool.kind, tool.timeout_ms)  # type: ignore[arg-type]
         for tool in tools
     ]
-
-
-def _own_tool_names() -> list[str]:
-    return [tool.spec.name for tool in builtin.builtin_tools("off")] + [fetch_url.FetchUrl.spec.name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from sidecar import store
 from sidecar.store.engine.sqlite import connect
 from tests.blackbox.faults.test_damage import (
     CHATS,
@@ -28,6 +30,8 @@ from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
 from tests.support.wire import Json
 
+MIGRATIONS = Path(store.__file__).parent / "migrations"
+
 PAGE = 4096
 REPAIRED_S = 45.0
 """Eight processes on a busy machine, one after the other through the same file."""
@@ -36,6 +40,21 @@ REPAIRED_S = 45.0
 def garbage(path: Path, first: int, last: int) -> None:
     for page in range(first, min(last, path.stat().st_size // PAGE) + 1):
         overwrite(path, (page - 1) * PAGE, random.Random(page).randbytes(PAGE))
+
+
+def undo_migrations(connection: sqlite3.Connection, after: int) -> None:
+    """Drop what later migrations created: the database is one of the version `after` again."""
+    later = sorted(path for path in MIGRATIONS.glob("0*.sql") if int(path.name[:4]) > after)
+    text = "\n".join(path.read_text("utf-8") for path in later)
+    for kind, pattern in (
+        ("TRIGGER", r"CREATE TRIGGER (\w+)"),
+        ("TABLE", r"CREATE (?:VIRTUAL )?TABLE (\w+)"),
+    ):
+        for name in re.findall(pattern, text):
+            connection.execute(f"DROP {kind} IF EXISTS {name}")
+    for table, column in re.findall(r"ALTER TABLE (\w+) ADD COLUMN (\w+)", text):
+        connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+    connection.execute(f"PRAGMA user_version = {after}")
 
 
 def start_together(spawn: Spawner, count: int) -> list[Sidecar]:
@@ -262,14 +281,8 @@ def test_a_database_of_before_the_second_keys_gets_them_and_keeps_its_chats(
     checkpointed(database)
     before = keys(database)
     connection = connect(str(database))
-    for name in ("chat_keys_added", "chat_keys_changed", "chat_keys_removed"):
-        connection.execute(f"DROP TRIGGER {name}")
-    connection.execute("DROP TABLE chat_keys")
-    connection.execute("DROP TRIGGER messages_unparted")
-    for table in ("message_parts", "message_part_texts", "sent_texts", "sent_uses", "sent_requests"):
-        connection.execute(f"DROP TABLE {table}")
+    undo_migrations(connection, after=14)
     connection.execute("DELETE FROM counters WHERE name = 'message_parts'")
-    connection.execute("PRAGMA user_version = 14")
     connection.commit()
     connection.close()
     shutil.copy(database, spawn.folder / "older.db")

@@ -88,11 +88,11 @@ def test_no_chat_is_configured_to_use_an_own_folder(own: Own, way: str) -> None:
     path = own.spelled(way)
     before = own.sidecar.call("chat/open", chatId="c")["config"]
     for key, value, field in [
-        ("projectPath", path, "set.projectPath"),
-        ("extraFolders", ["/srv", path], "set.extraFolders[1]"),
+        ("projectPath", path, "projectPath"),
+        ("extraFolders", ["/srv", path], "extraFolders[1]"),
     ]:
-        check(own.sidecar.refused("chat/configure", chatId="c", set={key: value}), field)
-        check(own.sidecar.refused("chat/open", chatId="new", config={key: value}), field)
+        check(own.sidecar.refused("chat/configure", chatId="c", set={key: value}), f"set.{field}")
+        check(own.sidecar.refused("chat/open", chatId="new", config={key: value}), f"config.{field}")
     assert own.sidecar.call("chat/open", chatId="c")["config"] == before
 
 

@@ -86,7 +86,8 @@ def test_what_was_assembled_adds_up(openai: Talk) -> None:
         assert manifest["used"] <= manifest["budget"] <= manifest["window"] - manifest["reserve"]
         assert (manifest["window"], manifest["model"], manifest["exact"]) == (1200, "openai:fake", False)
         history = [block["label"] for block in manifest["blocks"] if block["kind"] == "history"]
-        assert history == ([f"{len(turns_in(request)) - 1} turns"] if number else [])
+        turns = len(turns_in(request)) - 1
+        assert history == ([f"{turns} turn{'s' if turns > 1 else ''}"] if number else [])
     assert told[-1]["used"] > told[-1]["budget"] / 2
 
 

@@ -104,7 +104,7 @@ def test_the_name_of_the_native_engine_is_in_one_place() -> None:
     ]
 
     # The others are the name of a dialect, and a value of git's `core.eol`.
-    assert found == ["frontends/registry.py", "settings/keys.py", "workspace/repository.py"]
+    assert found == ["frontends/native/greeting.py", "settings/keys.py", "workspace/repository.py"]
 
 
 def test_importing_the_registry_imports_no_engine() -> None:

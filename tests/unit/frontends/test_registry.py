@@ -10,8 +10,9 @@ import pytest
 from sidecar_protocol.framing import Frame, Oversized
 from sidecar_protocol.jsonrpc import Request
 
-from sidecar.frontends.native import NativeFrontend
-from sidecar.frontends.registry import BUILT_IN, NATIVE, FrontendConnection, FrontendEntry, FrontendRegistry
+from sidecar.frontends.native.frontend import NativeFrontend
+from sidecar.frontends.native.greeting import NAME as NATIVE
+from sidecar.frontends.registry import BUILT_IN, FrontendConnection, FrontendEntry, FrontendRegistry
 from sidecar.server.connection import MAX_HELD_STATUSES, ClientConnection, load_frontend
 
 if TYPE_CHECKING:

@@ -10,10 +10,13 @@ from sidecar_protocol import limits
 from sidecar_protocol.messages import connection, permissions
 
 from sidecar.chat.sessions.arrivals import Delivery
+from sidecar.frontends.native import greeting
 from sidecar.model import content
 from sidecar.policy import rules
-from sidecar.server import bootstrap
 from sidecar.system import launch
+from sidecar.tools import base
+
+TOOL = {"name": "a", "description": "Does it", "inputSchema": {"type": "object"}}
 
 
 def _names(message: type[msgspec.Struct]) -> set[str]:
@@ -21,13 +24,14 @@ def _names(message: type[msgspec.Struct]) -> set[str]:
 
 
 def test_the_early_responder_knows_the_members_of_the_message() -> None:
-    assert {*limits.PLAIN_MEMBERS, "tools"} == _names(connection.InitializeParams)
+    assert _names(connection.InitializeParams) == limits.INITIALIZE_MEMBERS
+    assert _names(connection.OfferedTool) == limits.TOOL_MEMBERS
     assert set(limits.CLIENT_MEMBERS) == _names(connection.ClientInfo)
     assert set(limits.CLIENT_CAPABILITIES) == _names(connection.ClientCapabilities)
 
 
 def test_the_early_result_is_the_message() -> None:
-    result = bootstrap.initialize_result("i")
+    result = greeting.initialize_result("i")
     msgspec.convert(result, connection.InitializeResult)
     assert result.keys() == _names(connection.InitializeResult)
     assert result["limits"].keys() == _names(connection.Limits)
@@ -35,7 +39,7 @@ def test_the_early_result_is_the_message() -> None:
 
 
 def test_what_is_offered_is_what_there_is() -> None:
-    offered = bootstrap.initialize_result("i")["capabilities"]
+    offered = greeting.initialize_result("i")["capabilities"]
     assert tuple(offered["deliveries"]) == get_args(Delivery)
     assert ("auto", *offered["framings"]) == launch.FRAMINGS
 
@@ -47,6 +51,7 @@ def test_the_words_of_permissions_are_those_of_the_program() -> None:
         (content.ResolvedBy, permissions.ResolvedBy),
     ]:
         assert get_args(ours) == get_args(contract)
+    assert get_args(base.ToolKind) == limits.TOOL_KINDS
 
 
 @pytest.mark.parametrize(
@@ -59,11 +64,24 @@ def test_the_words_of_permissions_are_those_of_the_program() -> None:
         ({"deltaMs": True}, False),
         ({"versions": [2]}, False),
         ({"versions": [2, 1]}, True),
-        ({"tools": []}, False),
+        ({"tools": []}, True),
+        ({"tools": [TOOL, {**TOOL, "name": "b-2", "kind": "read", "timeoutMs": 120_000}]}, True),
+        ({"tools": [TOOL, TOOL]}, False),
+        ({"tools": [{**TOOL, "name": "grep"}]}, False),
+        ({"tools": [{**TOOL, "name": "a b"}]}, False),
+        ({"tools": [{**TOOL, "kind": "paint"}]}, False),
+        ({"tools": [{**TOOL, "kind": []}]}, False),
+        ({"tools": [{**TOOL, "inputSchema": []}]}, False),
+        ({"tools": [{**TOOL, "timeoutMs": 0}]}, False),
+        ({"tools": [{**TOOL, "more": 1}]}, False),
+        ({"tools": [{"name": "a"}]}, False),
+        ({"tools": ["a"]}, False),
+        ({"tools": {}}, False),
+        ({"tools": [{**TOOL, "name": f"a{number}"} for number in range(greeting.MAX_TOOLS + 1)]}, False),
         ({"capabilities": {"input": 1}}, False),
         ({"client": {}}, False),
     ],
 )
 def test_only_plain_parameters_are_answered_early(change: dict[str, object], plain: bool) -> None:
     params = {"protocol": "sidecar", "versions": [1], "client": {"name": "a"}, **change}
-    assert bootstrap._is_plain(params) is plain
+    assert greeting.is_plain(params) is plain

@@ -5,6 +5,8 @@ from __future__ import annotations
 from sidecar.chat.request.project import FILE_TOOLS
 from sidecar.chat.tool_calls.output_index import LOOKUP_TOOLS
 from sidecar.tools.builtin import builtin_tools
+from sidecar.tools.names import BUILT_IN
+from sidecar.tools.web.fetch_url import FetchUrl
 
 NOT_ABOUT_ONE_FILE = {
     *LOOKUP_TOOLS,
@@ -26,3 +28,7 @@ def test_every_built_in_tool_is_a_file_tool_or_an_exception() -> None:
 
     assert names == FILE_TOOLS | NOT_ABOUT_ONE_FILE
     assert not FILE_TOOLS & NOT_ABOUT_ONE_FILE
+
+
+def test_an_app_can_take_the_name_of_no_built_in_tool() -> None:
+    assert {tool.spec.name for tool in builtin_tools("off")} | {FetchUrl.spec.name} == BUILT_IN
