@@ -102,6 +102,8 @@ class Dispatcher(Generic[Row]):
     async def _run(self, call: Call) -> Any:
         if call.method not in self._methods:
             raise unknown_method(call.method, self._methods)
+        # By this and not by its `dispatch`, which parses and encodes the frame once more, and puts the text
+        # of an unexpected exception on the wire.
         request = self._library.create_request({"method": call.method, "params": call.params, "id": call.id})
         _, outcome = await self._library.dispatch_request(self._methods, call, request)
         if isinstance(outcome, self._library.Left):
@@ -124,7 +126,11 @@ class Dispatcher(Generic[Row]):
                 failure = error if isinstance(error, Failure) else out_of_memory()
                 described = to_error(failure, **self._context(decoded))
                 raise library.JsonRpcError(described.code, described.message, described.data) from error
+            # The one boundary: a bug in a handler is an answer with a reference to the log. Cancellation is a
+            # BaseException and passes.
             except Exception as error:
+                # Random, and the only thing of the exception that leaves the process: its text may contain a
+                # path or a key.
                 ref = secrets.token_hex(4)
                 logger.exception("a call failed", extra={"method": method.name, "ref": ref})
                 data = {"name": "internal_error", "retryable": False, "ref": ref}

@@ -169,12 +169,14 @@ class Imports:
         if epoch is None:
             return
         await write_slices(self._db, lambda db, most: _remove_slice(db, chat, epoch, most), last=True)
+        # `last`: also on a full disk, where removing is what helps.
         await self._db.write(lambda db: _remove_row(db, chat, epoch), last=True)
 
     def _is_abandoned(self, db: Connection, chat: int) -> bool:
         lease = leases.read(db, chat)
         if lease is None or lease.owner is None:
             return True
+        # Our own import is in progress, however long its lease was not renewed.
         if lease.owner.instance == self._me.instance:
             return False
         return leases.other_holder(lease, self._me, clock.monotonic_ms(), self._is_alive) is None

@@ -280,6 +280,8 @@ class ManagedDatabase:
         """Check the database in the background after an error that suggests damage, and repair it."""
         now = time.monotonic()
         if self._tasks and not self._db.in_memory and now >= self._next_repair:
+            # Set before the task starts: one broken page fails every statement that reads it, and each
+            # failure comes here.
             self._next_repair = now + REPAIR_INTERVAL_S
             self._repaired = anyio.Event()
             self._tasks.start_soon(self._recover)
@@ -294,6 +296,8 @@ class ManagedDatabase:
             logger.error("a damaged database cannot be repaired now", extra={"error": failure.message})
         finally:
             self._repairing = False
+            # Also after a failure: a prompt that waits for the repair gets the error then, instead of waiting
+            # for ever.
             if self._repaired:
                 self._repaired.set()
 

@@ -90,6 +90,8 @@ def fold(text: str) -> Folded:
         piece = _fold_cluster(cluster)
         pieces.append(piece)
         starts += [at] * len(piece)
+        # One entry per folded character, and one for the end: folding changes lengths (ß, ligatures), and
+        # matches must be shown in the text as it was written.
         at += len(cluster)
     starts.append(at)
     return Folded("".join(pieces), starts)
@@ -163,6 +165,8 @@ def _add_dense(folded: str, found: dict[str, None]) -> None:
         touching = before is not None and before.end() == match.start()
         if is_dense(token):
             found.update(dict.fromkeys(pairs(token)))
+            # The index of whole words does not divide between scripts: `iPhone手机` is one word to it, and
+            # neither part of it would be found.
             if touching and before is not None:
                 found[before[0][:MAX_WORD]] = None
         elif touching:
@@ -193,6 +197,7 @@ def _places(text: str, folded: Folded, term: Term, *, inside: bool) -> Iterator[
     count = 0
     for match in pattern.finditer(folded.text):
         start, end = folded.origin(match.start()), folded.origin(match.end())
+        # A match inside one character that folding has made into several: there is nothing to show.
         if folded.starts and end == start:
             continue
         whole = term.prefix or is_dense(term.tokens[-1]) or _is_border(text, folded, end, match.end())

@@ -13,6 +13,7 @@ from ...model.events import NewEvent
 from ...model.failures import Refused, invalid_param
 from ...store.tables.turns import TurnNode, unknown_turn
 from ...store.tables.work import Checkpoint
+from ...system.clock import now
 from ...workspace import ledger
 from ..journal import event_factory
 from ..sessions.session import Session
@@ -64,9 +65,10 @@ async def save_checkpoint(session: Session, name: str) -> Checkpoint:
         head = session.chat.head
         return head, [NewEvent("checkpoint.saved", {"name": wanted, "head": head})]
 
-    _, seq = await session.apply(make)
+    head, seq = await session.apply(make)
     saved = await session.store.patches.checkpoints(session.chat.id)
-    return next(checkpoint for checkpoint in saved if checkpoint.seq == seq)
+    # Another process may have moved the name since; what this call has saved is its answer all the same.
+    return next((found for found in saved if found.seq == seq), Checkpoint(wanted, head, seq, now()))
 
 
 async def load_checkpoint(session: Session, name: str, *, restore: bool) -> RewindResult:
@@ -102,6 +104,7 @@ async def _move_head(
         rewound = RewindResult(move.head, move.hidden, move.shown, files)
         if dry_run or not (move.hidden or move.shown):
             return rewound, []
+        # Files and head in one commit: a crash between them would leave the open files of the other branch.
         data = {"head": move.head, "hidden": move.hidden, "shown": move.shown}
         view = await session.store.patches.open_files_at(session.chat.id, move.files_seq)
         return rewound, [NewEvent("files.updated", {"files": view}), NewEvent("chat.rewound", data)]

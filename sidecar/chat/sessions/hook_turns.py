@@ -65,6 +65,8 @@ class TurnHooks:
         if prompt.overrides.hooked:
             return added
         asked = [record for record in before if record.event == "UserPromptSubmit"]
+        # A turn that is continued after a crash: its hooks ran once, and what they decided stands. Running
+        # them again could have side effects twice.
         if any(record.decision == "deny" for record in asked):
             raise _prompt_blocked(HookDecision("deny", _denial_reason(asked)))
         if not asked:
@@ -75,6 +77,7 @@ class TurnHooks:
 
     async def before_stop(self, said: str) -> list[UserMessage]:
         """Run the hooks before the model stops; what they want the model to do first. Empty lets it stop."""
+        # A hook that always objects would keep the model running, and costing money, for ever.
         if self._stops == MAX_STOPS:
             await self._turn.record(_notice("hook_stop_limit", self._turn.id, limit=MAX_STOPS))
             return []

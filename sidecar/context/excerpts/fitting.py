@@ -97,6 +97,8 @@ def excerpt(text: str, hint: str, max_tokens: int, count: CountTokens, *, path: 
             high = space
         if high - low <= 1:
             break
+        # Tokens grow about as the bytes do, so the next guess is by proportion. Where they do not (a dense
+        # region), it creeps towards the limit: then the interval is halved, which always ends.
         guess = space * max_tokens // max(1, tokens)
         halves = attempt > MAX_COUNTS // 2 or not low < guess < high
         space = (low + high) // 2 if halves else guess
@@ -128,10 +130,14 @@ def _choose_lines(read: _AnalysedText, space: int) -> _Choice:
     parts: dict[int, int] = {}
     misses = 0
     for line in read.order:
+        # `shown` has one more entry at each end, so `shown[line]` is the line before and `shown[line + 2]`
+        # the one after. A line between two shown ones removes a marker: its gaps are negative.
         gaps = marker * (1 - shown[line] - shown[line + 2])
         cost = read.costs[line] + gaps
         alone = read.costs[line] + marker * ((line > 0) + (line + 1 < len(read.lines)))
         if alone > space:
+            # A line that would not fit even alone is cut. Each gets half of what is left, or a minified file
+            # would fill the excerpt with its first line.
             if len(parts) == MAX_CUT_LINES or (parts and left - gaps < 2 * marker):
                 continue
             parts[line] = max(0, left - gaps) // 2
@@ -146,6 +152,8 @@ def _choose_lines(read: _AnalysedText, space: int) -> _Choice:
         left -= cost
     _close_gaps(shown, read.costs, marker)
     for line in parts:
+        # In characters from here on; until now the sizes were bytes. The first cut line gets what nobody
+        # used.
         parts[line] = (parts[line] + max(0, left)) * len(read.lines[line]) // read.costs[line]
         left = 0
     return _Choice([line for line in range(len(read.lines)) if shown[line + 1]], parts)

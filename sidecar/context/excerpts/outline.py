@@ -154,6 +154,8 @@ def _heads(lines: Sequence[str], language: Language, inside: Sequence[int]) -> d
     for at, line in enumerate(lines):
         if tried > MAX_TRIED:
             break
+        # `beyond` is the first line after the last head: parameters over several lines look like definitions
+        # themselves.
         if at < beyond or inside[at] or not line or line.isspace() or _COMMENT.match(line):
             continue
         for pattern in language.heads:
@@ -174,6 +176,7 @@ def _name(found: re.Match[str]) -> str:
     group = next((group for group in found.groups() if group), "").strip()
     if not found.re.groupindex:
         return group
+    # The name of `operator>` ends in what looks like type parameters.
     plain = group[: group.rfind("<")] if group.endswith(">") and "operator" not in group else group
     names = _NAMES.findall(plain)
     return names[-1] if names else ""
@@ -186,6 +189,8 @@ def _head_end(lines: Sequence[str], at: int, language: Language, unsure: bool) -
         last = _opening_brace_line(lines, at)
         if last is not None:
             return last, _is_open("\n".join(lines[at : last + 1]))
+        # Without a brace it is a declaration, which is worth showing, or, for a pattern that also matches
+        # statements, a call.
         return None if unsure else (at, False)
     if language.opens == "end":
         return at, not re.search(r"\bend\b", lines[at])
@@ -216,6 +221,8 @@ def _opening_brace_line(lines: Sequence[str], at: int) -> int | None:
             sign = found[0]
             if depth <= 0 and sign in "{;":
                 return line if sign == "{" else None
+            # A brace at depth 0 has returned above, so those counted here are inside parentheses: a default
+            # value, a lambda.
             depth += 1 if sign in "([{" else -1 if sign in ")]}" else 0
     return None
 
@@ -256,6 +263,7 @@ def _with_ends(lines: Sequence[str], heads: dict[int, _Head], inside: Sequence[i
             close(indent, filled, closed=False)
         filled = at
     close(0, filled, closed=True)
+    # Inner definitions were closed first; `_with_parents` needs them after the ones around them.
     return sorted(made, key=lambda one: one.head_last)
 
 

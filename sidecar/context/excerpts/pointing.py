@@ -117,6 +117,8 @@ def find_positions(found: Mentions, text: str, starts: Sequence[int], structure:
     made = [Position(first, min(last, count - 1)) for first, last in found.ranges if first < count]
     owned = _find_owned(found, structure)
     made += owned
+    # A method found by its owner is certain: its bare name would also point at every other class that has
+    # one.
     taken = {name for pair in found.owned for name in pair} if owned else set()
     made += [
         place for name in found.names if name not in taken for place in _find_definitions(name, structure)
@@ -128,6 +130,7 @@ def find_positions(found: Mentions, text: str, starts: Sequence[int], structure:
     rare = [name for name in found.words if len(name) > 6 or not name.isascii()][:MAX_NAMES]
     wanted = [name for name in [*found.names, *rare] if name not in taken]
     uses = [(name, _lines(text, name, starts, whole=True)) for name in wanted]
+    # The rarest first, because the number of positions is limited and a rare name says more.
     for name, lines in sorted(uses, key=lambda use: len(use[1])):
         defined = bool(_find_definitions(name, structure))
         strong = len(lines) <= FEW_PLACES and name in found.names and not defined
@@ -177,6 +180,7 @@ def _is_same_path(name: str, path: str) -> bool:
     if not path:
         return True
     ours = [part.lower() for part in re.split(r"[/\\]", path) if part not in ("", ".")]
+    # `a` and `b` are what git puts before the paths of a diff.
     theirs = [part.lower() for part in re.split(r"[/\\]", name) if part not in ("", ".", "..", "a", "b")]
     shared = min(len(ours), len(theirs))
     return shared > 0 and ours[-shared:] == theirs[-shared:]

@@ -221,6 +221,8 @@ class _RuleMatcher:
         self._tokens = tokens
         self._found = self._find()
         if idioms := self._found.get(book.idioms):
+            # An idiom contains words that mean something else alone: masked, they match no phrase, and the
+            # rest is searched again.
             self._tokens = _mask_spans(tokens, idioms)
             self._found = self._find()
         self._starts = self._after_polite(starts)

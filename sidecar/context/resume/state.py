@@ -125,6 +125,7 @@ class _StateBuilder:
             )
         if item.status != "completed":
             return
+        # The same call was allowed later, so what it was refused for no longer holds.
         self._refusals.pop(call, None)
         if item.name == "ask_user":
             self._answer(item, turn)
@@ -138,6 +139,7 @@ class _StateBuilder:
         """Add a question of the model and the user's choice."""
         question = one_line(str((item.input or {}).get("question") or ""), MAX_ACTION_BYTES // 2)
         answer = one_line(_output(item), MAX_ACTION_BYTES // 2)
+        # By the question: an answer that the user changed later replaces the earlier one.
         parts = [question, answer]
         _put_newest(
             self._answers, SessionAction(key=question, text=f"{question} {answer}", turn_id=turn, parts=parts)
@@ -194,6 +196,7 @@ def _visited_places(item: Item) -> Iterable[tuple[str, bool]]:
         address = (item.input or {}).get("url") if isinstance(item.input, dict) else None
         if isinstance(address, str) and address:
             yield one_line(address, MAX_PATH_BYTES), True
+    # The locations of a search are its hits: nobody has read those files yet.
     if item.kind == "search":
         return
     for place in [*(item.locations or []), *(item.changes or [])][:MAX_VISITS]:

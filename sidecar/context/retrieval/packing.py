@@ -86,10 +86,13 @@ class _Packer:
             if self._left < MIN_PART or not rest:
                 return
             taken = len(self._taken)
+            # What did not fit is tried again: the recount may have freed enough for it.
             rest = self._whole(rest)
             if len(self._taken) == taken or self._max > FINE:
                 break  # counting the whole again would not change anything
             self._left = self._max - self._count(render_snippets(self._by_date()))
+        # Until here the best for its size came first; a part has the size that is left, so only the score
+        # counts.
         by_score = sorted(rest[:MAX_MISSES], key=lambda one: (-one.score, -one.candidate.id))
         for one in by_score[:MAX_PARTS]:
             space = self._left - self._price(_snippet(one.candidate, ""))
@@ -154,6 +157,7 @@ def best_part(text: str, terms: Iterable[str], count: CountTokens, max_tokens: i
     if not text.strip():
         return ""
     edges = sorted({0, *(found.end() for found in _BREAK.finditer(text)), len(text)})
+    # Five letters stand for the stem: the terms are inflected as in the prompt, the text in its own way.
     stems = [term.lower()[:5] for term in terms]
     pieces = [text[start:end].lower() for start, end in itertools.pairwise(edges)]
     best = max(range(len(pieces)), key=lambda at: (sum(stem in pieces[at] for stem in stems), -at))
@@ -176,6 +180,8 @@ def best_part(text: str, terms: Iterable[str], count: CountTokens, max_tokens: i
 def _cut(text: str, start: int, end: int, count: CountTokens, max_tokens: int) -> str:
     """Return as much of the beginning of a piece as fits."""
     low, high = 0, end - start
+    # By halves, because tokens do not grow evenly with the letters. `middle` is rounded up, or the loop would
+    # not end at two neighbours.
     while low < high:
         middle = (low + high + 1) // 2
         if count(_with_gap_marks(text, start, start + middle)) <= max_tokens:

@@ -66,6 +66,8 @@ def extract(previous: Summary | None, turns: Sequence[Turn], count: CountTokens,
         tasks=notes.tasks.entries,
         said=[said for said in base.said if one_line(said.text) not in settled],
     )
+    # Facts get what the rest leaves, and at least their floor: with a long list of constraints there would
+    # otherwise be none.
     space = max(int(FLOORS["facts"] * max_tokens), max_tokens - count(render_summary(draft)))
     chosen = facts.choose_facts(known.facts, notes.candidates, count, space)
     return fit_summary(msgspec.structs.replace(draft, facts=chosen), count, max_tokens)
@@ -105,6 +107,7 @@ def _observe_text(work: ToolHistory, text: str) -> None:
     work.add_reported(text)
     first = text.strip().partition("\n")[0]
     kinds = language.phrase_kinds(first)
+    # A question such as "is it fixed?" contains the words of a solution, and reports none.
     if "solved" in kinds and "unsolved" not in kinds and not first.endswith(("?", "？")):
         work.resolve_newest(first)
 
@@ -159,6 +162,8 @@ class _EntryList:
             del self._about[old]
         self._about[entry] = about
         if len(self._about) > self._most:
+            # The middle of a settled list: the first decisions are the basis of the rest, and the newest are
+            # what the work is about.
             del self._about[self.entries[self._most // 2 if self._settled else 0]]
 
     def drop_contained(self, text: str) -> None:
@@ -168,6 +173,7 @@ class _EntryList:
     def close(self, about: frozenset[str]) -> None:
         """Drop the entries that these terms cover."""
         for entry, terms in list(self._about.items()):
+            # Of the terms of the entry, not of the message: a long report closes each task that it covers.
             if terms and len(terms & about) >= CLOSES * len(terms):
                 del self._about[entry]
 

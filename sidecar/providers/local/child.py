@@ -191,6 +191,8 @@ class ModelWorker:
             return True
         try:
             with anyio.move_on_after(SILENT_S):
+                # Its last pieces are still in the pipe, and would be read as the beginning of the next
+                # answer.
                 while (await self._receive()).event not in ("end", "error"):
                     pass
                 self._stopping = False

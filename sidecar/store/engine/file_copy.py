@@ -20,6 +20,8 @@ ReportPages = Callable[[int, int], None]
 def copy(db: Connection, target: str, progress: ReportPages = lambda done, total: None) -> int:
     """Write the database to `target`, which appears completely or not at all; return its size in bytes."""
     part = f"{target}.{os.getpid()}.part"
+    # Created before SQLite opens it, because SQLite would make it readable to others where the umask allows
+    # that.
     os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         with closing(connect(part, isolation_level=None)) as made:
@@ -31,6 +33,7 @@ def copy(db: Connection, target: str, progress: ReportPages = lambda done, total
                 db.backup(made, pages=PAGES, progress=lambda _, left, total: progress(total - left, total))
             finally:
                 db.execute("ROLLBACK")
+            # A copy in WAL mode would leave a `-wal` file beside it that a rename does not take along.
             made.execute("PRAGMA journal_mode = DELETE")
         fd = os.open(part, os.O_RDONLY)
         try:

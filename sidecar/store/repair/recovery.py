@@ -103,6 +103,7 @@ def _recover(path: str, announce: Callable[[str], None], empty: bool) -> Recover
         # On a copy: opening a damaged file can change it, and reading what is left of it may need the state
         # before.
         found = _problems(scratch)
+        # Indexes are derived: renewing them in place loses nothing, and the file needs no replacement.
         if all(kind == "index" for kind, _ in found):
             _renew_indexes(path, bool(found))
             return None
@@ -404,6 +405,7 @@ def _readable(fd: int, start: int, length: int) -> bytes:
     try:
         return os.pread(fd, length, start)
     except OSError:
+        # Down to single sectors: one that cannot be read costs its own bytes, not the 64 KiB around it.
         if length <= 512:
             return bytes(length)
         parts = [

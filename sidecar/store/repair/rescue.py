@@ -73,6 +73,7 @@ def _put_back(copy: str, path: str) -> bool:
     try:
         os.link(finished, path)  # fails when another process was faster
     except FileExistsError:
+        # Theirs is in place, and may have been written to since: ours is only a copy again.
         os.replace(finished, copy)
         return False
     except OSError:  # a file system without hard links

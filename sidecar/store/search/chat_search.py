@@ -48,6 +48,8 @@ def search(
         hits = finder.read_hits(ids)
         if len(hits) >= offset + limit + 1 or not more:
             break
+        # Some candidates did not match when their text was read. Twice as many each time, so that a page deep
+        # in the list costs few rounds; texts that were read are kept.
         need *= 2
     page = hits[offset : offset + limit]
     return page, offset + limit if len(hits) > offset + limit else None
@@ -83,6 +85,8 @@ class _Finder:
             for id in ids:
                 found.setdefault(id, sure)
         if not found:
+            # Last, and only when nothing else was found: three letters occur within many words that nobody
+            # meant.
             ids = self._find_inside(need)
             found, more = dict.fromkeys(ids, False), len(ids) == need
         return list(found.items()), more
@@ -160,4 +164,5 @@ def _part_match(token: str, prefix: bool) -> str:
         return _quoted(token, prefix and len(token) >= MIN_PREFIX)
     if len(token) == 1:
         return f'"{token}"*'
+    # Without the last entry, a single character: it is in the index only where a run ends.
     return " AND ".join(f'"{pair}"' for pair in pairs(token)[:-1])

@@ -147,6 +147,8 @@ class _SearchRange(msgspec.Struct, frozen=True):
         if bounds.whole_owners and len(ranges) > 1:
             everyone = bounds.chat is None and bounds.project is None
             owners = None if everyone else encode([base >> OWNER_BITS for base, _ in ranges]).decode()
+            # One wide range, and the owner of each hit is checked: a query per range would cost more than the
+            # hits that are thrown away.
             if everyone or len(ranges) > MAX_RANGES:
                 return _SearchRange([(ranges[-1][0], ranges[0][1])], total, owners)
         return _SearchRange(ranges[:MAX_RANGES], total)
@@ -171,6 +173,8 @@ class _SearchRange(msgspec.Struct, frozen=True):
     def share(self, place: int) -> float:
         """Return which fraction of all positions is between the newest and this one."""
         sizes = [high - low + 1 for low, high in self.ranges]
+        # Of the ranges that are newer than the position all, of its own range the newer part: matches were
+        # found newest first, so they fill this share.
         passed = sum(high - max(low, place) + 1 for low, high in self.ranges if place <= high)
         return max(passed / sum(sizes), 1e-9)
 
@@ -214,6 +218,7 @@ class _Finder:
             match = f"({rare}) AND {self._terms[at].match}" if rare else self._all(self._common)
             for place in self._places("index_words", match, MAX_MATCHES):
                 held[place] = held.get(place, 0.0) + self._worth[at]
+            # Without a rare term all common ones are required at once, so one query has found what there is.
             if not rare:
                 break
         return [place for _, place in heapq.nlargest(BEST_CHUNKS, ((w, at) for at, w in held.items()))]
@@ -230,6 +235,7 @@ class _Finder:
         for group in self._groups():
             worth = sum(self._worth[at] for at in group)
             for place in self._places("index_lines", self._all(group), MAX_MATCHES):
+                # Not added: those with a rare term got the weights of these terms above.
                 held.setdefault(place, worth)
 
     def _groups(self) -> list[list[int]]:

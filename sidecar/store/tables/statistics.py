@@ -103,6 +103,7 @@ def index_bytes(path: str) -> int | None:
     db = connect(path)
     try:
         end = time.monotonic() + MEASURE_S
+        # Called every 10,000 steps of the virtual machine; True ends the query with an error.
         db.set_progress_handler(lambda: time.monotonic() > end, 10_000)
         db.execute("PRAGMA query_only = ON")
         tables = db.execute(

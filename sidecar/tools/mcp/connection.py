@@ -164,6 +164,7 @@ class ServerConnection:
     async def _keep_connected(self) -> None:
         while True:
             was_ready, why = await self._connect_once()
+            # A server that nobody has used for long is not started again; the next call does that.
             if self._stopping.is_set() or time.monotonic() - self.last_wanted > IDLE_S:
                 return
             logger.warning("an MCP server is not there", extra={"server": self.name, "why": why})
@@ -192,6 +193,7 @@ class ServerConnection:
         finally:
             self._link = None
             calls.end(_safe_message(why, self._config))
+        # A server that connects and falls at once must not begin again with the shortest wait.
         if began is not None and time.monotonic() - began > STABLE_AFTER_S:
             self._attempts = 0
         return began is not None, _safe_message(why, self._config)
@@ -247,6 +249,7 @@ class ServerConnection:
         self.state = ServerState(
             self.name, state, clock.now(), self._attempts, len(self.offers), left_out, error
         )
+        # Set and replaced: who waits is woken, and who waits next waits for the next state.
         self._turned.set()
         self._turned = anyio.Event()
         self._changed(self.state)
