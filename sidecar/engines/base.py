@@ -6,14 +6,18 @@ An engine knows neither chats nor the journal. It takes from the `Sink` what the
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from ..model.content import Block, EndReason
 from ..model.failures import ProviderFailed
 from ..providers.base import ModelRequest, Provider, TokenUsage, ToolCall, UserMessage
+from ..tools.base import PlanEntry, Tool
 from ..tools.toolbox import CallResult, Toolbox
+
+if TYPE_CHECKING:
+    from ..tools.shell.runner import Runner
 
 
 class EngineCapabilities(msgspec.Struct, frozen=True):
@@ -30,6 +34,10 @@ class EngineCapabilities(msgspec.Struct, frozen=True):
     """It runs tool calls of the client (`chat/services/direct_calls`) with the built-in tools alone, and without the
     hooks of prompts. No configuration can name it.
     """
+    keeps_session: bool = False
+    """It is a `SessionEngine`: it has a session of its own with the earlier turns, and gets what that lacks."""
+    window: int | None = None
+    """Tokens that what it is given of the past must fit into, for one that `keeps_session`."""
 
 
 class EngineChat(msgspec.Struct, frozen=True):
@@ -52,6 +60,7 @@ class TurnLimits(msgspec.Struct, frozen=True):
 FitNextStep = Callable[[ModelRequest], Awaitable[ModelRequest]]
 Reduce = Callable[[ModelRequest, ProviderFailed, bool], Awaitable[ModelRequest | None]]
 RunTool = Callable[[ToolCall], Awaitable[CallResult]]
+RunOwnTool = Callable[[Tool, ToolCall], Awaitable[CallResult]]
 
 
 class ModelCalls(msgspec.Struct, frozen=True):
@@ -65,6 +74,23 @@ class ModelCalls(msgspec.Struct, frozen=True):
     """Returns the request without what the provider may have refused; None when nothing more can be removed. The last
     argument says whether the same request will not be sent again.
     """
+
+
+class EngineHost(msgspec.Struct, frozen=True):
+    """What an engine with a model and tools of its own gets from the chat."""
+
+    run_own: RunOwnTool
+    """Runs a call by a tool of the engine, with hooks, permission, ledger and journal. The call was started in the
+    sink; its end is not reported there.
+    """
+    runner: Callable[[], Awaitable[Runner]]
+    """Runs programs as the chat's settings say: in the sandbox, within limits."""
+    prompt: list[Block]
+    """The prompt as the engine gets it."""
+    media: dict[str, bytes] = {}
+    """The bytes of the blobs that the prompt names."""
+    background: str = ""
+    """What precedes the prompt: the turns that the engine's session lacks, rules, open files, patches."""
 
 
 class TurnRequest(msgspec.Struct, frozen=True):
@@ -82,6 +108,8 @@ class TurnRequest(msgspec.Struct, frozen=True):
     """The chat's secret, from which the markers of fences are derived."""
     calls: ModelCalls | None
     """For an engine that `calls_provider`; None for the others."""
+    host: EngineHost | None = None
+    """For an engine that `keeps_session`; None for the others."""
 
 
 class Sink(Protocol):
@@ -91,6 +119,15 @@ class Sink(Protocol):
     async def thought(self, text: str) -> None: ...
     async def tool_started(self, call: ToolCall, title: str, kind: str) -> None: ...
     async def tool_ended(self, call: ToolCall, result: CallResult) -> None: ...
+    async def tool_changed(self, call: ToolCall, title: str) -> None:
+        """Replace the title and the input of a call that has not ended."""
+
+    async def tool_output(self, call: ToolCall, text: str) -> None: ...
+    async def plan(self, entries: list[PlanEntry]) -> None: ...
+    async def notice(self, code: str, params: dict[str, Any]) -> None: ...
+    def set_window(self, used: int, budget: int) -> None:
+        """How full the engine's context window is, for the next `step_ended`."""
+
     async def limit_reached(self, limit: str) -> None: ...
     def stopped(self) -> bool: ...
     async def step_ended(self, usage: TokenUsage) -> None: ...
@@ -115,3 +152,12 @@ class Engine(Protocol):
 
     async def close(self) -> None:
         """End what `open` and `run` have started; called once, while no turn runs."""
+
+
+class SessionEngine(Engine, Protocol):
+    """An engine with a session of its own, which outlives the process."""
+
+    async def attach(self, known: str | None, model: str) -> str:
+        """Return the id of the engine's session for the next turn: `known` if it can be resumed, else of a new one.
+        Raises a Failure that says why there is none. It never creates one over an existing session.
+        """

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import msgspec
+from anyio.abc import TaskGroup
 
 from ..model.failures import Refused
-from ..settings.keys import NATIVE_ENGINE
+from ..settings.engine_keys import AGENT_PREFIX, NATIVE_ENGINE
 from ..system.lazy import lazy_module
 from .base import Engine, EngineCapabilities, EngineChat
 
 if TYPE_CHECKING:
     from . import direct, native
+    from .acp import engine as acp_engine
+    from .acp import presets
 else:
     direct = lazy_module("sidecar.engines.direct")
     native = lazy_module("sidecar.engines.native")
+    acp_engine = lazy_module("sidecar.engines.acp.engine")
+    presets = lazy_module("sidecar.engines.acp.presets")
 
 logger = logging.getLogger(__name__)
 
@@ -60,8 +66,31 @@ BUILT_IN = (
 """
 
 
+class AgentFactory(msgspec.Struct, frozen=True):
+    """Creates the engine of an agent. Equal for an equal command: an engine that is open stays open."""
+
+    agent: presets.AgentCommand
+    services: EngineServices
+
+    def __call__(self) -> Engine:
+        return acp_engine.AcpEngine(self.agent, self.services.tasks, self.services.environ)
+
+
+class EngineServices(msgspec.Struct, frozen=True, eq=False):
+    """What the engines of the process share: tasks that outlive a turn, and the tables `[engines.NAME]`."""
+
+    tasks: TaskGroup
+    tables: Callable[[], Mapping[str, Mapping[str, Any]]]
+    environ: Mapping[str, str] = os.environ
+
+
 class EngineRegistry:
-    def __init__(self, entries: Iterable[EngineEntry] = BUILT_IN) -> None:
+    """The engines that are built in, and with `services` the agents that are known or configured."""
+
+    def __init__(
+        self, entries: Iterable[EngineEntry] = BUILT_IN, services: EngineServices | None = None
+    ) -> None:
+        self._services = services
         self._entries: dict[str, EngineEntry] = {}
         for entry in entries:
             if entry.name in self._entries:
@@ -71,13 +100,25 @@ class EngineRegistry:
     @property
     def names(self) -> tuple[str, ...]:
         """The engines that a configuration can name."""
-        return tuple(
-            name for name, entry in self._entries.items() if not entry.capabilities.runs_client_calls
+        built_in = [name for name, entry in self._entries.items() if not entry.capabilities.runs_client_calls]
+        return (*built_in, *(f"{AGENT_PREFIX}{name}" for name in self.agents()))
+
+    def agents(self) -> Mapping[str, presets.AgentCommand]:
+        """The agents that can be engines, by name, whether installed or not."""
+        return presets.configured_agents(self._services.tables()) if self._services else {}
+
+    def _agent(self, name: str) -> EngineEntry | None:
+        agent = self.agents().get(name.removeprefix(AGENT_PREFIX)) if name.startswith(AGENT_PREFIX) else None
+        if agent is None or self._services is None:
+            return None
+        capabilities = EngineCapabilities(
+            calls_provider=False, takes_steers=False, keeps_session=True, window=agent.window
         )
+        return EngineEntry(name, capabilities, AgentFactory(agent, self._services))
 
     def find(self, name: str) -> EngineEntry:
         """The engine of this name; refuses a name that only another version of the program knows."""
-        entry = self._entries.get(name)
+        entry = self._entries.get(name) or self._agent(name)
         if entry is None:
             allowed = ", ".join(self.names)
             raise Refused(

@@ -22,7 +22,7 @@ from ..chat.services.services import ChatServices
 from ..chat.sessions.change_watcher import ChangeWatcher
 from ..chat.sessions.chats import Chats
 from ..chat.sessions.session import Session
-from ..engines.registry import EngineRegistry
+from ..engines.registry import EngineRegistry, EngineServices
 from ..frontends.registry import FrontendConnection, FrontendRegistry
 from ..model.chats import ProcessIdentity
 from ..model.failures import Failure, StorageFailed
@@ -286,7 +286,7 @@ class Server:
             store=store,
             tasks=self._tasks,
             providers=self.system.providers,
-            engines=EngineRegistry(),
+            engines=EngineRegistry(services=EngineServices(self._tasks, self._settings_cache.engine_tables)),
             defaults=self._settings_cache.defaults,
             client=lambda: self._client,
             model_titles=self._settings_cache.titles_by_model,

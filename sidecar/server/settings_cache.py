@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from .. import settings as configuration
 from ..chat.services.project_settings import ProjectSettings
@@ -74,6 +75,10 @@ class EffectiveSettings:
     def defaults(self, project: str | None) -> EffectiveConfig:
         """The default configuration of a chat."""
         return chat_defaults(self.require(project))
+
+    def engine_tables(self) -> Mapping[str, Mapping[str, Any]]:
+        """The user's tables `[engines.NAME]`."""
+        return self.require(None).engine_agents
 
     def titles_by_model(self, project: str | None) -> bool:
         try:

@@ -49,9 +49,8 @@ class SettingKey:
 
     `project` says whether the file of a project may set it: always ("any", for `UNTRUSTED_KEYS`), once the user
     trusts the project ("trusted"), or not at all ("never": what applies to the whole process, which serves many
-    projects). `files` is
-    False for what only the environment and the command line may set. `each` validates the texts of a list. For a list
-    that `adds`, no layer removes the entries of an earlier one.
+    projects). `files` is False for what only the environment and the command line may set. `each` validates the text,
+    or each text of a list. For a list that `adds`, no layer removes the entries of an earlier one.
     """
 
     __slots__ = (
@@ -136,7 +135,7 @@ class SettingKey:
         if self.is_list:
             fits = isinstance(value, list | tuple) and len(value) <= MAX_TEXTS and self.misfit(value) is None
             return tuple(value) if fits else None  # type: ignore[arg-type]
-        if not isinstance(value, str) or not is_text(value):
+        if not isinstance(value, str) or not is_text(value) or not self._each(value):
             return None
         return value if not self.choices or value in self.choices else None
 

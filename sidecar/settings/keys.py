@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from ..system.choices import LOG_LEVELS, MODES, SANDBOXES
 from .adapter_keys import ADAPTERS
+from .engine_keys import NATIVE_ENGINE, is_engine
 from .hook_keys import HOOKS, ROUTING
 from .index_keys import INDEX
 from .key import SettingKey, is_plain
@@ -14,11 +15,6 @@ from .window_keys import COMPACTION, CONTEXT, RULES
 
 MEMORY = ":memory:"
 """The data folder that means in memory: everything is lost at exit."""
-
-NATIVE_ENGINE = "native"
-
-ENGINES = (NATIVE_ENGINE,)
-"""The engines that a setting may name. `sidecar/engines/registry.py` has them: a test compares both."""
 
 TABLES = (
     "session",
@@ -80,8 +76,9 @@ KEYS: dict[str, SettingKey] = {
             "engine",
             "text",
             NATIVE_ENGINE,
-            "The engine that runs a turn.",
-            choices=ENGINES,
+            "The engine that runs a turn: Sidecar's own, or an agent by its name, such as `acp:codex`.",
+            words='"native", or "acp:NAME" with the name of an agent',
+            each=is_engine,
         ),
         SettingKey(
             "mode",

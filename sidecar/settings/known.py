@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .adapter_keys import ADAPTER_TABLES
+from .engine_keys import ENGINE_TABLES
 from .keys import KEYS
 from .mcp import SERVER_TABLES
 from .providers import PROVIDER_TABLES
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from .tables import NamedTables
 
 NAMED_TABLES: dict[str, NamedTables] = {
-    tables.table: tables for tables in (PROVIDER_TABLES, SERVER_TABLES, ADAPTER_TABLES)
+    tables.table: tables for tables in (PROVIDER_TABLES, SERVER_TABLES, ADAPTER_TABLES, ENGINE_TABLES)
 }
 
 

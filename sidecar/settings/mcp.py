@@ -55,11 +55,11 @@ def _transport_error(name: str, table: Mapping[str, object]) -> SettingsError | 
     return None
 
 
-def _are_args(value: object) -> bool:
+def are_arguments(value: object) -> bool:
     return isinstance(value, list) and len(value) <= MAX_VALUES and all(map(_is_value, value))
 
 
-def _is_environment(value: object) -> bool:
+def is_environment(value: object) -> bool:
     return (
         isinstance(value, dict)
         and len(value) <= MAX_VALUES
@@ -98,7 +98,7 @@ SERVER_TABLES = NamedTables(
             (),
             "The arguments of the program. They are shown; put secrets into `env`.",
             words='a list of texts, such as ["-y", "some-server"]',
-            fits=_are_args,
+            fits=are_arguments,
         ),
         Field(
             "env",
@@ -106,7 +106,7 @@ SERVER_TABLES = NamedTables(
             None,
             "Environment variables of the server, which gets few others. Their values are never shown.",
             words="a table of variables and their text",
-            fits=_is_environment,
+            fits=is_environment,
             masked=mask_each,
         ),
         Field("cwd", "path", None, "The working directory of the server.", shown="the chat's project"),

@@ -263,7 +263,7 @@ class Settings(Group):
     """All settings. `version` changes with any file that was read; `warnings` say what was ignored.
 
     `providers` and `mcp` hold the tables `[providers.NAME]` and `[mcp.NAME]`, by name and key, with the secrets.
-    `agents` holds the tables `[adapters.NAME]`.
+    `agents` holds the tables `[adapters.NAME]`, `engine_agents` the tables `[engines.NAME]`.
     """
 
     model: str | None
@@ -291,6 +291,7 @@ class Settings(Group):
     providers: Mapping[str, Mapping[str, Any]]
     mcp: Mapping[str, Mapping[str, Any]]
     agents: Mapping[str, Mapping[str, Any]]
+    engine_agents: Mapping[str, Mapping[str, Any]]
     version: str
     warnings: tuple[str, ...]
     _layers: dict[str, tuple[Value, Layer]]
@@ -342,7 +343,7 @@ class Settings(Group):
 
     def secrets(self) -> list[str]:
         """Return the keys of all providers, and the values of headers and variables with names of secrets."""
-        tables = [*self.providers.values(), *self.mcp.values()]
+        tables = [*self.providers.values(), *self.mcp.values(), *self.engine_agents.values()]
         found = [table["api_key"] for table in tables if table.get("api_key")]
         for table in tables:
             for name, value in [*(table.get("headers") or {}).items(), *(table.get("env") or {}).items()]:

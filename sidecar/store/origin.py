@@ -139,7 +139,7 @@ def strip(db: Connection) -> Taken:
     for chat, seq in db.execute("SELECT chat, seq FROM events WHERE type = 'files.updated'").fetchall():
         rewrite_event(db, chat, seq, encode({"files": []}))
     db.execute("UPDATE chats SET open_files = '[]', queue_paused = 0 WHERE deleted = 0")
-    for table in ("mcp_secrets", "pages", "calibrations", "handed_requests"):
+    for table in ("mcp_secrets", "pages", "calibrations", "handed_requests", "engine_sessions"):
         db.execute(f"DELETE FROM {table}")
     index_owners.mark_of_no_chat(db, None)
     _disown_chats(db)

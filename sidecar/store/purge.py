@@ -48,6 +48,7 @@ CHAT_TABLES = {
     "sent_requests": PurgeTable(),
     "sent_uses": PurgeTable(),
     "handed_requests": PurgeTable(),
+    "engine_sessions": PurgeTable(),
 }
 """Tables whose column `chat` names the owner of a row."""
 

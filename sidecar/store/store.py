@@ -42,8 +42,9 @@ from .tables.statistics import StatisticsScope
 from .tables.turn_cache import TurnCache
 
 if TYPE_CHECKING:
-    from .facets import sent_requests
+    from .facets import engine_sessions, sent_requests
 else:
+    engine_sessions = lazy_module("sidecar.store.facets.engine_sessions")
     sent_requests = lazy_module("sidecar.store.facets.sent_requests")
 
 
@@ -114,6 +115,11 @@ class Store(ManagedDatabase):
     def sent_requests(self) -> sent_requests.SentRequests:
         """What the model was sent."""
         return sent_requests.SentRequests(self._db, self.me, self._is_alive)
+
+    @property
+    def engine_sessions(self) -> engine_sessions.EngineSessions:
+        """The sessions that engines with a history of their own have for chats."""
+        return engine_sessions.EngineSessions(self._db, self.me, self._is_alive)
 
     @property
     def permission_rules(self) -> PermissionRules:

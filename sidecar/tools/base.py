@@ -57,7 +57,9 @@ class Intent(msgspec.Struct, frozen=True):
     claims that it changes nothing. `after` is the permitted URL that redirected to this one. `language` says that
     `subject` is code under a heading. `parts` are labelled commands that replace the subject; each needs a permission
     of its own, and `ToolContext.refused` returns those that were denied. `sandbox` is set for commands and code.
-    `always_asks` is why no rule and no mode allows it without asking.
+    `always_asks` is why no rule and no mode allows it without asking. `shown` are edits that another program makes
+    itself: the user sees them, and nothing is written. `allowed_before` says that the user has allowed the call that
+    this is a part of: it asks only where a rule says so.
     """
 
     kind: PermissionKind
@@ -70,6 +72,8 @@ class Intent(msgspec.Struct, frozen=True):
     parts: tuple[tuple[str, str], ...] = ()
     sandbox: Confinement | None = None
     always_asks: str | None = None
+    shown: tuple[Edit, ...] = ()
+    allowed_before: bool = False
 
 
 class Permission(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 import msgspec
@@ -28,7 +28,7 @@ from ...model.failures import Failure, ProviderFailed, StorageFailed
 from ...model.figures import cost_of
 from ...model.sent import SentRequest
 from ...providers.base import TokenUsage, ToolCall, UserMessage
-from ...settings.keys import NATIVE_ENGINE
+from ...settings.engine_keys import NATIVE_ENGINE
 from ...system.clock import now
 from ...tools.base import PlanEntry
 from ...tools.toolbox import CallResult
@@ -177,6 +177,16 @@ class RunningTurn:
         self._open_tools[call.id] = item
         await self._recorder.record(NewEvent("tool.updated", {"item": item}, self.id))
 
+    async def tool_changed(self, call: ToolCall, title: str) -> None:
+        """Replace the title and the input of a call that has not ended."""
+        known = self._open_tools.get(call.id)
+        if known is None:
+            return
+        item = msgspec.structs.replace(known, title=title[:MAX_TITLE], input=call.input)
+        if item != known:
+            self._open_tools[call.id] = item
+            await self._recorder.buffer(NewEvent("tool.updated", {"item": item}, self.id))
+
     async def tool_output(self, call: ToolCall, text: str) -> None:
         """Append a piece of what a tool prints while it runs."""
         item = self._open_tools.get(call.id)
@@ -314,6 +324,13 @@ class RunningTurn:
 
     async def retry_started(self) -> None:
         await self._recorder.buffer(NewEvent("chat.state", {"state": "running"}))
+
+    async def notice(self, code: str, params: dict[str, Any]) -> None:
+        """Record what the engine has to say besides its answer."""
+        await self._recorder.buffer(NewEvent("notice", {"code": code, "params": params}, self.id))
+
+    def set_window(self, used: int, budget: int) -> None:
+        self.window = {"used": used, "budget": budget}
 
     async def note_request(self, manifest: Manifest) -> None:
         """Record what the request that is about to be sent contains; the texts of its blocks are stored after it."""

@@ -131,10 +131,12 @@ class _RequestBuilder:
         caps = budgets.caps(budget.total, wanted)
         # A continued turn has no message that could carry a snapshot; the next prompt has one.
         self._due_snapshot = (
-            self._resume_snapshots.due_snapshot(compaction, restored) if spec.prompt else None
+            self._resume_snapshots.due_snapshot(compaction, restored)
+            if spec.prompt and spec.after is None
+            else None
         )
         project, candidates, assembly = await self._assemble(history, budget, caps, meter)
-        if project.needed_turns - _sent_ids(assembly):
+        if project.needed_turns - _sent_ids(assembly) - history.ids_held:
             # A needed file came with a turn that no longer fits: assemble again, with all files sent again.
             history = history.without_files
             project, candidates, assembly = await self._assemble(history, budget, caps, meter)
@@ -262,7 +264,12 @@ class _RequestBuilder:
             before = page.before
             if not page.turns or before is None or space < 0 or _is_cut(turns):
                 break
+            if self._spec.after is not None and any(turn.id == self._spec.after for turn in ended):
+                break
+        held, turns = _split_after(turns, self._spec.after)
         turns, left_out = await self._spec.showing.turns(turns, self._spec.entry)
+        if held:
+            return ChatHistory(turns, texts, False, None, left_out=left_out, held=held)
         if _is_cut(turns):
             return ChatHistory(turns, texts, False, None, left_out=left_out)
         older = before is not None and bool(page.turns) and await self._has_older(before, floor)
@@ -286,7 +293,7 @@ class _RequestBuilder:
             meter,
             self._spec.text,
             switches,
-            history.turns[-RECENT_TURNS:],
+            [*history.held, *history.turns][-RECENT_TURNS:],
             past,
             history.known,
             history.texts,
@@ -450,6 +457,12 @@ def _since_alone(turns: Sequence[Turn]) -> list[Turn]:
     """The turns from the newest one that was answered without those before it, because the provider refuses them."""
     start = max((at for at, turn in enumerate(turns) if turn.alone), default=0)
     return list(turns[start:])
+
+
+def _split_after(turns: list[Turn], id: str | None) -> tuple[list[Turn], list[Turn]]:
+    """The turns up to this one, and those after it; none before when it is not among them."""
+    at = next((at + 1 for at, turn in enumerate(turns) if turn.id == id), 0)
+    return turns[:at], turns[at:]
 
 
 def _is_cut(turns: Sequence[Turn]) -> bool:

@@ -80,6 +80,8 @@ class RequestSpec(msgspec.Struct, frozen=True):
     """The prompt's own switches for blocks of context."""
     budget: int | None = None
     """Tokens for everything except the prompt, instead of what the window allows."""
+    after: str | None = None
+    """The newest turn that the engine has in a session of its own: only later ones are sent."""
     preview: bool = False
     """Nothing is sent: so nothing is stored, and every token is counted."""
     left_out: list[LeftOut] = []
@@ -127,6 +129,8 @@ class ChatHistory(msgspec.Struct, frozen=True):
     """Copies of files that a compaction has collected; their texts are in `texts`."""
     left_out: list[LeftOut] = []
     """Media of the turns that the model does not get."""
+    held: list[Turn] = []
+    """Turns that the engine has in a session of its own."""
 
     @property
     def turns_without_copies(self) -> int:
@@ -144,7 +148,11 @@ class ChatHistory(msgspec.Struct, frozen=True):
         """The file versions that the model has when all of this is sent."""
         if not self.texts:
             return {}
-        return known_versions(self.files, self.turns[self.turns_without_copies :])
+        return known_versions(self.files, [*self.held, *self.turns[self.turns_without_copies :]])
+
+    @property
+    def ids_held(self) -> set[str]:
+        return {turn.id for turn in self.held}
 
     @property
     def has_more(self) -> bool:

@@ -88,7 +88,8 @@ class Chats:
 
     def checked_config(self, changes: JsonObject) -> OwnConfig:
         """Validate changes of a chat's configuration; raises with the name of a wrong key."""
-        checked = config.checked_changes(changes, self.services.engines.names, self.services.own_folders)
+        engines = self.services.engines.names if changes.get("engine") is not None else ()
+        checked = config.checked_changes(changes, engines, self.services.own_folders)
         model = checked.get("model")
         if model is not None and (problem := self.providers.name_problem(model)):
             raise invalid_param("set.model", problem)

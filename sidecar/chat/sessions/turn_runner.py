@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...engines.base import EngineChat, ModelCalls, TurnLimits, TurnRequest
+from ...engines.base import Engine, EngineChat, ModelCalls, TurnLimits, TurnRequest
 from ...engines.registry import ChatEngine, EngineEntry, EngineRegistry
 from ...model.chats import Chat, ContextSwitches, EffectiveConfig, Prompt, PromptOverrides
 from ...model.content import Block, EndReason, Turn
@@ -29,11 +29,12 @@ from . import titles
 
 if TYPE_CHECKING:
     from ...context.tokens import families
-    from ..request import build, candidates, next_step
+    from ..request import build, candidates, engine_background, next_step
     from ..services import direct_calls
     from ..tool_calls import run_tool_call
     from . import hook_turns, preload
 else:
+    engine_background = lazy_module("sidecar.chat.request.engine_background")
     build = lazy_module("sidecar.chat.request.build")
     candidates = lazy_module("sidecar.chat.request.candidates")
     next_step = lazy_module("sidecar.chat.request.next_step")
@@ -68,6 +69,8 @@ class TurnRunner:
         self.showing = Showing(store)
         self.last_request: build.BuiltRequest | None = None
         """The newest request, by which a compaction is planned; None after a compaction."""
+        self._given: dict[str, str] = {}
+        """By session of an engine, the instructions that it was given."""
         self._compactions = 0
         self._uncalibrated: build.BuiltRequest | None = None
 
@@ -157,7 +160,16 @@ class TurnRunner:
                 calls = await requests.calls(chat, prompt, continued, request.effort)
             request = msgspec.structs.replace(request, calls=calls)
         with self._mark_answering(turn.id):
-            return await self._run(engine, chat, request, turn)
+            opened = await self._engine.use(
+                engine, EngineChat(chat.key.session_id, chat.epoch, chat.project_path)
+            )
+            if engine.capabilities.keeps_session:
+                background = engine_background.EngineBackground(
+                    self._environment, turn, self.showing, self._resume_snapshots, self._given
+                )
+                host = await background.prepare(engine, opened, chat, config, prompt, added)
+                request = msgspec.structs.replace(request, host=host, prompt=host.prompt)
+            return await self._run(opened, request, turn)
 
     async def _run_tool(self, turn: RunningTurn, tools: Toolbox, call: ToolCall) -> CallResult:
         return await run_tool_call.run_tool_call(self._environment, turn, tools, call)
@@ -171,12 +183,7 @@ class TurnRunner:
             lambda: run_tool_call.run_tool_call(self._environment, turn, tools, call, direct)
         )
 
-    async def _run(
-        self, engine: EngineEntry, chat: Chat, request: TurnRequest, turn: RunningTurn
-    ) -> EndReason:
-        opened = await self._engine.use(
-            engine, EngineChat(chat.key.session_id, chat.epoch, chat.project_path)
-        )
+    async def _run(self, opened: Engine, request: TurnRequest, turn: RunningTurn) -> EndReason:
         try:
             return await opened.run(request, turn)
         except ProviderFailed as failure:

@@ -231,9 +231,9 @@ class CallContext:
 
     async def request_permission(self, intent: Intent) -> Permission:
         settings, config, chat = self._environment.settings, self._environment.config, self._environment.chat
-        if intent.edits:
+        if intent.edits or intent.shown:
             self._changes = await editing.plan_changes(
-                self._services.store, intent.edits, settings.values.patches.max_bytes
+                self._services.store, intent.edits or intent.shown, settings.values.patches.max_bytes
             )
         context = PermissionContext(
             chat=chat.id,
@@ -282,7 +282,11 @@ class CallContext:
         return {path: real for path, real in found.items() if real is not None}
 
     def _hook_for(self, intent: Intent) -> HookAdvice | None:
-        """The hook's decision. It has not seen the target of an HTTP redirect, so its `allow` does not count there."""
+        """The hook's decision. It has not seen the target of an HTTP redirect, so its `allow` does not count there.
+        A part of a call that the user has allowed counts as allowed by a hook.
+        """
+        if intent.allowed_before and self._hook_advice is None:
+            return HookAdvice("allow", "the user has allowed the call that this is a part of", "call")
         unseen = (
             intent.after is not None and self._hook_advice is not None and self._hook_advice.effect == "allow"
         )

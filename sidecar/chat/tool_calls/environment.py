@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from ...tools import builtin, mcp
     from ...tools.people import app_tool
     from ...tools.shell import run_in_terminal, runtimes
-    from ...tools.shell.runner import Bounds
+    from ...tools.shell import runner as shell_runner
+    from ...tools.shell.runner import Bounds, Runner
     from ...tools.web import fetch_url
     from ...workspace import names as file_names
     from ..hooks import runner as hooks_runner
@@ -56,6 +57,7 @@ else:
     app_tool = lazy_module("sidecar.tools.people.app_tool")
     run_in_terminal = lazy_module("sidecar.tools.shell.run_in_terminal")
     runtimes = lazy_module("sidecar.tools.shell.runtimes")
+    shell_runner = lazy_module("sidecar.tools.shell.runner")
     fetch_url = lazy_module("sidecar.tools.web.fetch_url")
     file_names = lazy_module("sidecar.workspace.names")
 
@@ -241,6 +243,11 @@ class ToolEnvironment:
     async def _bounds(self, project: str) -> Bounds:
         extra = self._owner.config.extra_folders
         return await sandbox_bounds.bounds_of(self.services, self.settings, extra, self._outside(project))
+
+    async def runner(self) -> Runner:
+        """Runs programs of an engine, as `run_command` runs those of the model."""
+        bounds = await self._bounds(self.require_workspace().root)
+        return shell_runner.Runner(self.settings.values.sandbox, os.environ, bounds)
 
     def run_outside(self) -> list[str]:
         """The files and folders of the project that run, or in which programs are searched, outside of the sandbox.

@@ -14,7 +14,7 @@ import msgspec
 
 from ...model.events import NewEvent, StoredEvent, decode
 from ...model.failures import StorageFailed
-from ...settings.keys import NATIVE_ENGINE
+from ...settings.engine_keys import NATIVE_ENGINE
 from ..engine.sqlite import Connection, DatabaseError
 from ..tables import journal
 from ..tables.projections import Projection

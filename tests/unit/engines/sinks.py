@@ -23,7 +23,16 @@ from sidecar.providers.base import (
     ToolSpec,
     UserMessage,
 )
-from sidecar.tools.base import Intent, PlannedCall, Tool, ToolContext, ToolInput, ToolKind, ToolOutcome
+from sidecar.tools.base import (
+    Intent,
+    PlanEntry,
+    PlannedCall,
+    Tool,
+    ToolContext,
+    ToolInput,
+    ToolKind,
+    ToolOutcome,
+)
 from sidecar.tools.toolbox import CallResult, Toolbox
 from sidecar.workspace.paths import Workspace
 from tests.support.patience import PATIENCE_S
@@ -128,6 +137,21 @@ class ListSink:
         self._stopped = self._stopped or call.id == self.stops_after
         if self.tool_ended_error:
             raise self.tool_ended_error
+
+    async def tool_changed(self, call: ToolCall, title: str) -> None:
+        self.facts.append(("tool_changed", call.id, title))
+
+    async def tool_output(self, call: ToolCall, text: str) -> None:
+        self.facts.append(("tool_output", call.id, text))
+
+    async def plan(self, entries: list[PlanEntry]) -> None:
+        self.facts.append(("plan", [entry.content for entry in entries]))
+
+    async def notice(self, code: str, params: dict[str, Any]) -> None:
+        self.facts.append(("notice", code, params))
+
+    def set_window(self, used: int, budget: int) -> None:
+        self.facts.append(("set_window", used, budget))
 
     async def limit_reached(self, limit: str) -> None:
         self.facts.append(("limit_reached", limit))

@@ -16,7 +16,7 @@ from sidecar.engines.native import NativeEngine
 from sidecar.engines.registry import BUILT_IN, ChatEngine, EngineEntry, EngineRegistry
 from sidecar.model.content import EndReason
 from sidecar.model.failures import Failure, Refused
-from sidecar.settings import keys
+from sidecar.settings import engine_keys, keys
 from tests.support.patience import PATIENCE_S
 from tests.unit.engines.sinks import ListSink, ScriptedReplies, turn_request
 
@@ -66,13 +66,13 @@ def logging_entry(name: str, log: list[str]) -> EngineEntry:
 
 
 def test_the_registry_has_the_engines_that_a_setting_may_name() -> None:
-    assert EngineRegistry().names == keys.ENGINES
-    assert keys.KEYS["engine"].choices == keys.ENGINES
-    assert keys.KEYS["engine"].default in keys.ENGINES
+    assert EngineRegistry().names == engine_keys.ENGINES
+    assert all(engine_keys.is_engine(name) for name in engine_keys.ENGINES)
+    assert keys.KEYS["engine"].default in engine_keys.ENGINES
 
 
 def test_the_default_engine_is_created_from_the_registry() -> None:
-    assert isinstance(EngineRegistry().find(keys.NATIVE_ENGINE).create(), NativeEngine)
+    assert isinstance(EngineRegistry().find(engine_keys.NATIVE_ENGINE).create(), NativeEngine)
 
 
 @pytest.mark.parametrize("name", ["", "copilot", "Native", "native ", "nat\nive", "x" * 5000])
@@ -94,17 +94,17 @@ def test_two_engines_of_one_name_are_a_mistake_of_the_program() -> None:
 
 
 def test_the_name_of_the_native_engine_is_in_one_place() -> None:
-    name = keys.NATIVE_ENGINE.encode()
+    name = engine_keys.NATIVE_ENGINE.encode()
     found = [
         str(path.relative_to(SOURCE))
         for path in sorted(SOURCE.rglob("*.py"))
         if name in path.read_bytes()
         for node in ast.walk(ast.parse(path.read_bytes()))
-        if isinstance(node, ast.Constant) and node.value == keys.NATIVE_ENGINE
+        if isinstance(node, ast.Constant) and node.value == engine_keys.NATIVE_ENGINE
     ]
 
     # The others are the name of a dialect, and a value of git's `core.eol`.
-    assert found == ["frontends/native/greeting.py", "settings/keys.py", "workspace/repository.py"]
+    assert found == ["frontends/native/greeting.py", "settings/engine_keys.py", "workspace/repository.py"]
 
 
 def test_importing_the_registry_imports_no_engine() -> None:

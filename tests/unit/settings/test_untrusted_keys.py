@@ -86,4 +86,9 @@ def test_no_table_of_the_users_names_is_open_to_an_untrusted_project() -> None:
     reaches = {
         table.table: {field.project for field in table.fields.values()} for table in NAMED_TABLES.values()
     }
-    assert reaches == {"providers": {"never"}, "mcp": {"trusted"}, "adapters": {"never"}}
+    assert reaches == {
+        "providers": {"never"},
+        "mcp": {"trusted"},
+        "adapters": {"never"},
+        "engines": {"never"},
+    }
