@@ -1,6 +1,6 @@
 # `make help` lists what there is. Everything runs in .venv, which is set up when requirements or pyproject change.
 .POSIX:
-.PHONY: help setup test test-slow test-random test-platforms test-editors test-typescript faults crash powerloss mutants soak types check format chat bench generate lock clean
+.PHONY: help setup test test-slow test-random test-platforms test-editors test-typescript test-rust faults crash powerloss mutants soak types check format chat bench generate lock clean
 
 PYTHON ?= python3
 BIN = .venv/bin
@@ -77,6 +77,12 @@ test-editors: $(STAMP) ## the TypeScript SDK of the Agent Client Protocol and ac
 
 test-typescript: $(STAMP) ## builds the TypeScript client and runs its tests with the real sidecar (needs npm)
 	cd clients/typescript && npm ci --silent --no-audit --no-fund --ignore-scripts && npm run --silent build && npm test
+
+# The compiler and the crates are Debian's packages: one of rustup's would have no crates here.
+test-rust: ## the generated types compile with Debian's rustc and decode the transcripts (needs the packages below)
+	@[ -x /usr/bin/cargo ] && [ -d /usr/share/cargo/registry/serde-1* ] || { \
+	  echo "needs: apt-get install cargo rustc librust-serde-derive-dev librust-serde-json-dev"; exit 1; }
+	cd tests/types/rust && PATH=/usr/bin:/bin cargo run --offline --quiet -- ../../../protocol/transcripts
 
 types: ## types for TypeScript from protocol/openrpc.json compile, and misspelt ones do not (needs npm)
 	cd tests/types && npm ci --silent --no-audit --no-fund --ignore-scripts && node generate.mjs && npx --no-install tsc

@@ -379,8 +379,25 @@ def _fake_provider(commands: Any) -> None:
     _add_common(parser)
 
 
+_SCHEMA_FORMS = {
+    "openrpc": "an OpenRPC document (default)",
+    "json-schema": "a JSON Schema of every type",
+    "ts": "types for TypeScript",
+    "swift": "types for Swift (Codable)",
+    "rust": "types for Rust (serde)",
+    "kotlin": "types for Kotlin (kotlinx.serialization), not compiled by our tests",
+    "markdown": "the reference as one page of Markdown",
+}
+
+
 def _schema(commands: Any) -> None:
-    _add_common(_add(commands, "schema", "schema:print_schema", "print the protocol as an OpenRPC document"))
+    help = "print the protocol, as a document or as the types of a language"
+    parser = _add(commands, "schema", "schema:print_schema", help)
+    forms = parser.add_mutually_exclusive_group()
+    for form, what in _SCHEMA_FORMS.items():
+        forms.add_argument(f"--{form}", action="store_const", const=form, dest="form", help=what)
+    parser.set_defaults(form="openrpc")
+    _add_common(parser)
 
 
 def _serve(commands: Any) -> None:

@@ -50,7 +50,7 @@ export interface AccessData {
   /** `reader` while another process writes to the chat. */
   access: AccessDataAccess | Later;
   /** The process that writes; absent with `writer`. */
-  owner?: Owner;
+  owner?: Owner | null;
 }
 
 export type AccessDataAccess = "reader" | "writer";
@@ -935,25 +935,25 @@ export interface CompactionEndedData {
   /** The compaction with its summary, or with its `error`: then nothing has changed. */
   item: CompactionItem;
   /** The compaction. */
-  compactionId?: string;
+  compactionId?: string | null;
   /** What started it. */
-  trigger?: CompactionTrigger | Later;
+  trigger?: CompactionTrigger | Later | null;
   /** Tokens of the chat before it. */
-  tokensBefore?: number;
+  tokensBefore?: number | null;
   /** Tokens after it; absent when it failed. */
-  tokensAfter?: number;
+  tokensAfter?: number | null;
   /** How many turns the summary replaces. */
-  turns?: number;
+  turns?: number | null;
   /** The last turn that the summary replaces. */
-  summarised?: string;
+  summarised?: string | null;
   /** The last turn whose tool output is not sent any more. */
-  masked?: string;
+  masked?: string | null;
   /** The last turn whose files were gathered into one block. */
-  gathered?: string;
+  gathered?: string | null;
   /** The files that were gathered. */
   files?: Record<string, unknown>[];
   /** The summary as the next compaction continues it. */
-  state?: Record<string, unknown>;
+  state?: Record<string, unknown> | null;
 }
 
 /** The summary replaces turns, or nothing has changed. */
@@ -1876,15 +1876,15 @@ export interface HookRanData {
   /** What it decided. */
   decision: HookRanDataDecision | Later;
   /** The tool call that it is about. */
-  itemId?: string;
+  itemId?: string | null;
   /** What it said: `effect`, `reason`, `message` and others. */
-  answer?: Record<string, unknown>;
+  answer?: Record<string, unknown> | null;
   /** Its exit code. */
-  exit?: number;
+  exit?: number | null;
   /** How long it took. */
-  ms?: number;
+  ms?: number | null;
   /** Why it failed. */
-  problem?: string;
+  problem?: string | null;
   /** Whether a recorded answer was repeated, because it had been asked before a crash. */
   again?: boolean;
 }
@@ -1927,7 +1927,7 @@ export interface HookStartedData {
   /** The file that contains the hook. */
   file: string;
   /** The tool call that it is about. */
-  itemId?: string;
+  itemId?: string | null;
 }
 
 /** A hook is asked. */
@@ -1996,7 +1996,7 @@ export interface ImportStartedData {
   /** Whether it created the chat. */
   created: boolean;
   /** Of `history/import`: the program, and a mark that changes when the chat there does. */
-  source?: Record<string, unknown>;
+  source?: Record<string, unknown> | null;
 }
 
 /** An import is adding turns. Until it ends the chat is incomplete. */
@@ -2418,9 +2418,9 @@ export interface InputRequestedData {
   /** JSON Schema of the answer: an object whose members are texts, numbers, flags or choices. */
   schema: Record<string, unknown>;
   /** The item of the tool call that asks. */
-  itemId?: string;
+  itemId?: string | null;
   /** Milliseconds since 1970, when it expires and is cancelled; absent when it does not expire. */
-  expiresAt?: number;
+  expiresAt?: number | null;
 }
 
 /** The model asks the user a question: the parameters of `input/request`. */
@@ -2596,7 +2596,7 @@ export interface McpData {
   /** How often it failed in a row. */
   attempts?: number;
   /** Why it failed, in English. */
-  error?: string;
+  error?: string | null;
   /** Tools of it that cannot be offered, such as for their names. */
   leftOut?: string[];
 }
@@ -2745,7 +2745,7 @@ export interface ModelInfo {
 /** The members of this type. */
 export interface ModelsData {
   /** The provider whose models or key changed; absent for all. */
-  provider?: string;
+  provider?: string | null;
 }
 
 export interface ModelsFetchParams {
@@ -2813,7 +2813,7 @@ export interface NoticeData {
   /** The values that the text needs. */
   params: Record<string, unknown>;
   /** The item that it adds to the turn. */
-  item?: NoticeItem;
+  item?: NoticeItem | null;
 }
 
 /** Something worth telling, and no error. */
@@ -3073,17 +3073,17 @@ export interface PatchRecordedData {
    */
   truncated: boolean;
   /** The tool call that made the change. */
-  itemId?: string;
+  itemId?: string | null;
   /** The sha256 of the bytes before; absent for a new file. */
-  beforeHash?: string;
+  beforeHash?: string | null;
   /** The sha256 of the bytes after; absent for a deleted file. */
-  afterHash?: string;
+  afterHash?: string | null;
   /** For `blob/read`: the bytes before. */
-  oldRef?: string;
+  oldRef?: string | null;
   /** For `blob/read`: the bytes after. */
-  newRef?: string;
+  newRef?: string | null;
   /** The permission bits of a deleted file. */
-  mode?: number;
+  mode?: number | null;
 }
 
 export type PatchRecordedDataKind = "create" | "delete" | "modify";
@@ -3456,22 +3456,22 @@ export interface PermissionRequestedData {
   /** The answers to offer, in order. */
   options: PermissionOption[];
   /** Where a command would run, relative to the project. */
-  folder?: string;
+  folder?: string | null;
   /** What the subject is written in when it is code; absent for a command line. */
-  language?: string;
+  language?: string | null;
   /** Why it asks, such as a protected name or a command that was not understood. */
-  reason?: string;
+  reason?: string | null;
   /** Of a command or code: whether it would run in the sandbox, and why not. */
-  sandbox?: Confinement;
+  sandbox?: Confinement | null;
   /** Milliseconds since 1970, when it expires and is denied; absent when it does not expire. */
-  expiresAt?: number;
+  expiresAt?: number | null;
   /**
    * When a hook changed the call: `by`, the hook, and `input`, what the model had given. What is shown is the
    * changed one.
    */
-  rewritten?: Rewritten;
+  rewritten?: Rewritten | null;
   /** The hook that asks for the user's decision. */
-  hook?: string;
+  hook?: string | null;
 }
 
 /** A tool call waits for a permission: the parameters of `permission/request`. */
@@ -3507,23 +3507,23 @@ export interface PermissionResolvedData {
    */
   by: ResolvedBy | Later;
   /** The rule that decided, or that the decision added. */
-  ruleId?: string;
+  ruleId?: string | null;
   /** The text that the model got. */
-  feedback?: string;
+  feedback?: string | null;
   /** Why it was decided without asking. */
-  reason?: string;
+  reason?: string | null;
   /** The tool call. */
-  itemId?: string;
+  itemId?: string | null;
   /** What was allowed without asking: a kind of `permission/request`. */
-  kind?: string;
+  kind?: string | null;
   /** What was allowed without asking. */
-  subject?: string;
+  subject?: string | null;
   /** `stop` when the user ended the turn with the answer. */
-  then?: PermissionResolvedDataThen | Later;
+  then?: PermissionResolvedDataThen | Later | null;
   /** A stable name of the reason of a denial (docs/denials.md). */
-  code?: string;
+  code?: string | null;
   /** The hook that decided. */
-  hook?: string;
+  hook?: string | null;
 }
 
 export type PermissionResolvedDataThen = "stop";
@@ -3720,9 +3720,9 @@ export interface ProgressData {
   /** How much is done, in bytes (`import`, `history`, `fetch`), events (`fork`) or files (`index`). */
   done: number;
   /** How much there is, when it is known. */
-  total?: number;
+  total?: number | null;
   /** Of `history`: how many chats were imported so far. */
-  chats?: number;
+  chats?: number | null;
 }
 
 /** How far a long request is, a few times a second. */
@@ -3819,7 +3819,7 @@ export interface PromptAcceptedData {
   /** How it was sent. */
   delivery: PromptAcceptedDataDelivery | Later;
   /** The prompt as the turn has it; absent when a turn continues without a new prompt. */
-  item?: UserItem;
+  item?: UserItem | null;
   /** Wishes in it that are for the whole chat, such as a language to answer in. */
   standing?: string[];
 }
@@ -3944,7 +3944,7 @@ export interface PromptQueuedData {
   /** Its position in the queue, from 1. */
   position: number;
   /** Settings of this prompt only, as `prompt/send` got them. */
-  overrides?: Record<string, unknown>;
+  overrides?: Record<string, unknown> | null;
 }
 
 export type PromptQueuedDataDelivery = "interrupt" | "queue" | "reject" | "steer";
@@ -4223,7 +4223,7 @@ export interface QueueUpdatedData {
   /** Whether waiting prompts stay until `prompt/resume`. */
   paused: boolean;
   /** Why: resumed, restart, or how the turn before ended. */
-  reason?: string;
+  reason?: string | null;
 }
 
 /** The queue was paused or continued. */
@@ -4743,17 +4743,17 @@ export interface StorageData {
   /** The state of the database. */
   state: StorageDataState | Later;
   /** The copy of everything that was stored, when the files were removed or replaced. */
-  rescued?: string;
+  rescued?: string | null;
   /** What was saved of a damaged database: `chats`, `saved`, `lost` (events) and `damaged`, the file. */
-  recovered?: Record<string, unknown>;
+  recovered?: Record<string, unknown> | null;
   /** What was removed from a database of another installation, and `copy`, the file as it was. */
-  stripped?: Record<string, unknown>;
+  stripped?: Record<string, unknown> | null;
   /** How many chats were purged after their retention. */
-  purged?: number;
+  purged?: number | null;
   /** What was removed with them, counted. */
-  removed?: Record<string, unknown>;
+  removed?: Record<string, unknown> | null;
   /** The free space of the disk, when it is low. */
-  freeBytes?: number;
+  freeBytes?: number | null;
 }
 
 export type StorageDataState =
@@ -4921,7 +4921,7 @@ export interface ToolEndedData {
   /** The item as it is now; final when it has `endedAt`. */
   item: ToolItem;
   /** Figures of the call for `stats/read`. */
-  measured?: Record<string, unknown>;
+  measured?: Record<string, unknown> | null;
 }
 
 /** The call ended; the item has output and status. */
@@ -5278,7 +5278,7 @@ export interface TurnEndedData {
   /** Tokens of the turn. */
   usage: Usage;
   /** The error that ended it. */
-  error?: ErrorObject;
+  error?: ErrorObject | null;
 }
 
 /** The turn ended; the last event of its turn. */
@@ -5347,7 +5347,7 @@ export interface TurnStartedData {
   /** What runs the turn. */
   engine: string;
   /** The turn before it; absent for the first. */
-  parentTurnId?: string;
+  parentTurnId?: string | null;
 }
 
 /** A turn began. */
@@ -5390,7 +5390,7 @@ export interface UsageUpdatedData {
   /** Of the chat. */
   total: Usage;
   /** How full the context window is. */
-  window?: WindowUse;
+  window?: WindowUse | null;
 }
 
 /** A request to the model ended: its tokens. */

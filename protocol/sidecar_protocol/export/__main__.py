@@ -7,9 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from . import examples
+from . import event_examples, examples
 from .document import document
-from .event_examples import event_examples
 from .languages import LANGUAGES, contract, json_schema
 from .reference import pages
 
@@ -28,16 +27,15 @@ def main() -> None:
 def generate_files() -> dict[Path, str]:
     """Every generated file and what it should hold."""
     found = examples.from_transcripts(PROTOCOL / "transcripts")
+    events = event_examples.event_examples(PROTOCOL / "transcripts")
     return {
+        event_examples.FILE: _json(events),
         examples.FILE: _json({name: msgspec.to_builtins(example) for name, example in found.items()}),
         PROTOCOL / "openrpc.json": _json(document(found)),
         TYPES / "sidecar.schema.json": _json(json_schema()),
         **{TYPES / name: write(contract()) for name, write in LANGUAGES.values()},
         TYPESCRIPT: LANGUAGES["ts"][1](contract()),
-        **{
-            PROTOCOL / path: text
-            for path, text in pages(found, event_examples(PROTOCOL / "transcripts")).items()
-        },
+        **{PROTOCOL / path: text for path, text in pages(found, events).items()},
     }
 
 

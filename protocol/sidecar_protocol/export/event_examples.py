@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
+
 from sidecar_protocol.messages.base import Json
+
+FILE = Path(__file__).with_name("event_examples.json")
+"""The examples beside this module: an installed package has no transcripts."""
 
 _CHAT: Json = {
     "sessionId": "sc-tab-7-bf133f99bd6e5d06",
@@ -56,6 +61,11 @@ WRITTEN_STATUSES: dict[str, Json] = {
     "progress": {"operationId": "12", "kind": "index", "done": 340, "total": 1500},
 }
 """Statuses: a transcript has none, because they come whenever they come."""
+
+
+def kept_event_examples() -> dict[str, Json]:
+    """The examples as they are kept."""
+    return msgspec.json.decode(FILE.read_bytes(), type=dict[str, Json])
 
 
 def event_examples(folder: Path) -> dict[str, Json]:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
+from sidecar_protocol.export.__main__ import TYPES
+from sidecar_protocol.export.languages import LANGUAGES
 
 from .shell import Shell
 
@@ -110,6 +114,32 @@ def test_doctor_checks_and_reports(shell: Shell) -> None:
 def test_schema_is_an_openrpc_document(shell: Shell) -> None:
     document = json.loads(shell.output("schema"))
     assert "prompt/send" in [method["name"] for method in document["methods"]]
+
+
+@pytest.mark.parametrize("form", LANGUAGES)
+def test_schema_prints_the_types_that_are_committed(shell: Shell, form: str) -> None:
+    file, _ = LANGUAGES[form]
+    assert shell.output("schema", f"--{form}") == (TYPES / file).read_text("utf-8")
+
+
+def test_schema_has_every_type_as_json_schema(shell: Shell) -> None:
+    document = json.loads(shell.output("schema", "--json-schema"))
+    assert document == json.loads((TYPES / "sidecar.schema.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(document)
+
+
+def test_schema_is_one_page_of_markdown_whose_links_stay_on_it(shell: Shell) -> None:
+    page = shell.output("schema", "--markdown")
+    targets = set(re.findall(r"\]\(([^)#][^)]*)\)", page))
+    anchors = set(re.findall(r"\]\(#([^)]*)\)", page))
+    assert targets == set()
+    assert anchors - {anchor_of(title) for title in re.findall(r"^#+ (.+)$", page, re.MULTILINE)} == set()
+    assert '"type": "message.delta"' in page
+
+
+def anchor_of(title: str) -> str:
+    """As on GitHub."""
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
 
 
 @pytest.mark.sampled(1)

@@ -141,7 +141,7 @@ def _sent_names(known: Mapping[str, Json]) -> frozenset[str]:
     """The types that a client sends, whole or as a part: there a list of values is all that is accepted."""
     waiting = [method.params.__name__ for method in METHODS.values()]
     waiting += [question.result.__name__ for question in REQUESTS.values()]
-    waiting += [notice.params.__name__ for notice in NOTIFICATIONS.values() if notice.sender == "client"]
+    waiting += [notice.params.__name__ for notice in NOTIFICATIONS.values() if notice.sender != "sidecar"]
     found: set[str] = set()
     while waiting:
         name = waiting.pop()
@@ -186,19 +186,24 @@ class _Reader:
         else:
             raise ValueError(f"{name}: no declaration for {schema}")
 
-    def _declare_object(self, name: str, schema: Json, sent: bool) -> None:
+    def _declare_object(self, name: str, schema: Json, sent: bool, *, inline: bool = False) -> None:
+        """`inline` is the `data` of an event: it comes as the journal has it, where an absent member may be null."""
         required = schema.get("required", ())
         members, tag = [], None
         for member, own in schema["properties"].items():
             if "const" in own:
                 tag = own["const"]
             else:
-                members.append(self._member(name, member, own, member in required, sent))
+                members.append(self._member(name, member, own, member in required, sent=sent, inline=inline))
         self._add(Object(name, schema.get("description", ""), tuple(members), sent, tag))
 
-    def _member(self, owner: str, name: str, schema: Json, required: bool, sent: bool) -> Member:
+    def _member(
+        self, owner: str, name: str, schema: Json, required: bool, *, sent: bool, inline: bool
+    ) -> Member:
         # A required member with the default null is one that is always sent with another value.
-        nullable = {"type": "null"} in schema.get("anyOf", ()) and required and "default" not in schema
+        nullable = {"type": "null"} in schema.get("anyOf", ()) and (
+            "default" not in schema if required else inline
+        )
         kind = self._type(schema, f"{owner}{pascal(name)}", sent)
         return Member(name, kind, required, nullable, schema.get("description", ""))
 
@@ -210,7 +215,7 @@ class _Reader:
         if "enum" in schema:
             return self._enum(tuple(schema["enum"]), name)
         if "properties" in schema:
-            self._declare_object(schema["title"], schema, sent)
+            self._declare_object(schema["title"], schema, sent, inline=True)
             return Ref(schema["title"])
         kind = schema.get("type", "any")
         if kind == "array":
