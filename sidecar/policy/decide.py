@@ -58,7 +58,7 @@ class Subject(msgspec.Struct, frozen=True):
     a foreign tool that it changes nothing. `after` is the permitted URL of this call that redirects to this one.
     `language` says that `text` is code, under its heading (`code_subject`). `real` finds the other names of a path
     (symbolic and hard links): what stops one name stops all of them. `always_asks` is why neither a rule nor the mode
-    allows this.
+    allows this; `unhidden` why a command could read what read rules withhold, as the sandbox does not hide it.
     """
 
     kind: PermissionKind
@@ -71,6 +71,7 @@ class Subject(msgspec.Struct, frozen=True):
     commands: tuple[str, ...] = ()
     real: PathNames | None = None
     always_asks: str | None = None
+    unhidden: str | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -148,6 +149,7 @@ def decide(
     if allowing:
         return _by_rule(allowing)
     # In the other modes such a line asks anyway; the reason would only hide theirs.
+    reason = reason or _unhidden_reason(subject, parsed, rules)
     reason = reason if hook or mode == "auto" else None
     reason = reason or find_withheld(subject, parsed, rules)
     reason = reason or _unchecked_reason(subject, parsed)
@@ -293,6 +295,20 @@ def _possible_evasion(subject: Subject, parsed: ParsedCommand | None, rules: Seq
                 :300
             ]
     return None
+
+
+def _unhidden_reason(subject: Subject, parsed: ParsedCommand | None, rules: Sequence[Rule]) -> str | None:
+    """Return why this may read what a rule withholds: its words do not determine what runs, and nothing hides the
+    files.
+    """
+    if subject.kind != "run" or subject.unhidden is None:
+        return None
+    rule = next((rule for rule in rules if rule.kind == "read" and rule.effect != "allow"), None)
+    unclear = _unclear_reason(subject, parsed) if rule else None
+    if rule is None or unclear is None:
+        return None
+    kept = rule_text(rule.kind, rule.pattern)[:80]
+    return f"it may read what a rule keeps back, {kept}: {unclear}, and {subject.unhidden}"[:300]
 
 
 def _is_broad(rule: Rule) -> bool:

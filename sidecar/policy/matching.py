@@ -52,7 +52,7 @@ def path_matches(pattern: str, path: str) -> bool:
         return True
     if path.startswith("/") != pattern.startswith("/"):
         return False
-    return _star_matches(_path_parts(pattern), path.strip("/").split("/"), _name_matches, "**")
+    return _star_matches(path_parts(pattern), path.strip("/").split("/"), _name_matches, "**")
 
 
 def path_may_match(pattern: str, path: str) -> bool:
@@ -61,7 +61,7 @@ def path_may_match(pattern: str, path: str) -> bool:
     pattern = fold_case(pattern)
     if "/" in pattern.strip("/") and path.startswith("/") != pattern.startswith("/"):
         return False
-    parts = _path_parts(pattern.rstrip("/") or pattern)
+    parts = path_parts(pattern.rstrip("/") or pattern)
     return _star_matches([*parts, "**"], path.strip("/").split("/"), _name_matches, "**")
 
 
@@ -105,7 +105,7 @@ def matches_word(pattern: str, word: str) -> bool:
 def lies_above(pattern: str, path: str) -> bool:
     """Return whether a path is a folder that contains all files of the pattern: `docs` of `docs/**` and `docs/*.md`."""
     names = normalized_path(fold_case(path)).strip("/").split("/")
-    parts = _path_parts(fold_case(pattern))
+    parts = path_parts(fold_case(pattern))
     if len(names) >= len(parts) or "**" in parts[: len(names)]:
         return False
     return path.startswith("/") == pattern.startswith("/") and all(map(_name_matches, parts, names))
@@ -243,7 +243,7 @@ def _host(text: str) -> str:
         return text.casefold()
 
 
-def _path_parts(pattern: str) -> list[str]:
+def path_parts(pattern: str) -> list[str]:
     """Return the names of the pattern. Without a slash before its end it may begin anywhere; `**` at the end matches
     what is beneath, not the folder itself.
     """

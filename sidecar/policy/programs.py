@@ -9,6 +9,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from .git_history import mentions_git_files, shows_files
 from .tables import (
     ANY_PROGRAM,
     GIT_READS,
@@ -131,7 +132,11 @@ def walked_folders(argv: Sequence[str]) -> list[str]:
     it walks the working folder without naming it.
     """
     name, words = program_name(argv), list(argv[1:])
+    if name != "git" and mentions_git_files(" ".join(words)):
+        return ["/"]
     if name == "git":
+        if shows_files(words):
+            return ["/"]  # from wherever in the project it is run
         name, words = " ".join(["git", *words[:1]]), words[1:]
     others = [word for word in words if word[:1] != "-"]
     recursive = any(re.fullmatch(r"-[A-Za-z]*[rR][A-Za-z]*|--[a-z-]*recursive", word) for word in words)

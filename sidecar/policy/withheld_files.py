@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from . import code, matching
 from .commands import ParsedCommand, SimpleCommand
+from .git_history import mentions_git_files
 from .programs import only_reads, program_name, walked_folders
 from .protected import normalized_path
 from .rules import Rule, rule_text
@@ -71,10 +72,13 @@ def find_withheld(subject: Subject, parsed: ParsedCommand | None, rules: Sequenc
     if subject.kind != "run":
         return None
     if parsed is None or not parsed.commands:
-        words = code.file_words(code.code_of(subject.text)) if parsed is None else _loose(subject.text)
+        text = code.code_of(subject.text) if parsed is None else subject.text
+        words = code.file_words(text) if parsed is None else _loose(text)
         found = find_named(words, make_check(subject, rules, "read")) or find_named(
             words, make_check(subject, rules, "edit")
         )
+        if found is None and mentions_git_files(text):
+            found = make_check(subject, rules, "read", walks=True)("/")
     else:
         found = _named_by_commands(subject, parsed, rules)
     return f"it names what a rule keeps back: {found}"[:300] if found else None

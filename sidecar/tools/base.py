@@ -77,11 +77,14 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class Permission(msgspec.Struct, frozen=True):
-    """Whether a call is permitted; `words` hold the reason for the model, or what the user added."""
+    """Whether a call is permitted; `words` hold the reason for the model, or what the user added. `by_user`: a person
+    has allowed exactly this.
+    """
 
     allowed: bool
     words: str = ""
     denial: dict[str, str] | None = None
+    by_user: bool = False
 
 
 class ToolOutcome(msgspec.Struct, frozen=True):
@@ -237,6 +240,12 @@ class ToolContext(Protocol):
     @property
     def refused(self) -> Mapping[int, str]:
         """Of an intent with parts: those that were denied, and the reason for the model."""
+
+    @property
+    def hidden_files(self) -> Sequence[str]:
+        """The files, by their real paths, that a command of this call must not read: a rule withholds them, and nobody
+        was asked.
+        """
 
     async def request_permission(self, intent: Intent) -> Permission:
         """Check a permission, by rule or by asking the user. The planned action was approved before the call started;

@@ -100,6 +100,7 @@ class CallContext:
         self._hook_advice: HookAdvice | None = None
         self._refused_parts: dict[int, str] = {}
         self._workspace: Workspace | None = None
+        self._hidden_files: Sequence[str] = ()
         self._approved_paths: dict[str, str] = {}
         """The real paths of the files that permission was requested for."""
 
@@ -128,6 +129,10 @@ class CallContext:
     @property
     def refused(self) -> Mapping[int, str]:
         return self._refused_parts
+
+    @property
+    def hidden_files(self) -> Sequence[str]:
+        return self._hidden_files
 
     async def read_filter(self, granted: str | None = None) -> ReadFilter:
         return (await self._environment.read_rules(granted)).skip_reason
@@ -247,11 +252,14 @@ class CallContext:
             expiry_s=settings.values.permissions.expiry or None,
             hook=self._hook_for(intent),
             names=await self._policy_names(intent),
+            unhidden=await self._find_hidden(intent),
         )
         # Resolved before anybody is asked: while the dialog is open, a link may be exchanged.
         self._approved_paths |= await self.block(self._real_paths, intent)
         checker = PermissionChecker(self._services.store, self._app, self._services.requests.permissions)
         verdicts = await checker.check(context, self._turn, self._item, intent, self._changes)
+        if all(verdict.by_user for verdict in verdicts if verdict.allowed):
+            self._hidden_files = ()
         if not intent.parts:
             return verdicts[0]
         self._refused_parts = {
@@ -263,6 +271,16 @@ class CallContext:
             return Permission(True, "\n".join(dict.fromkeys(filter(None, (one.words for one in allowed)))))
         words = "\n".join(dict.fromkeys(self._refused_parts.values()))
         return Permission(False, words, next((one.denial for one in verdicts if not one.allowed), None))
+
+    async def _find_hidden(self, intent: Intent) -> str | None:
+        """Find the files that the sandbox hides from a command; return why a rule may not be enforced that way."""
+        if intent.kind != "run":
+            return None
+        hidden = await self._environment.hidden_files()
+        self._hidden_files = hidden.paths
+        if hidden.paths and not (intent.sandbox and intent.sandbox.active):
+            return "there is no sandbox"
+        return hidden.problem
 
     async def _policy_names(self, intent: Intent) -> RealNames | None:
         """The names as the policy checks them: for an edit also by what runs outside of the sandbox."""

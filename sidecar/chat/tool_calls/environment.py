@@ -33,6 +33,7 @@ from ..services.services import ChatServices
 
 if TYPE_CHECKING:
     from ...policy import read_rules as file_rules
+    from ...policy.rules import Rule
     from ...system import process_tree, programs, scratch
     from ...tools import builtin, mcp
     from ...tools.people import app_tool
@@ -42,10 +43,11 @@ if TYPE_CHECKING:
     from ...tools.web import fetch_url
     from ...workspace import names as file_names
     from ..hooks import runner as hooks_runner
-    from . import edits, permissions, sandbox_bounds
+    from . import edits, hidden_files, permissions, sandbox_bounds
 else:
     hooks_runner = lazy_module("sidecar.chat.hooks.runner")
     edits = lazy_module("sidecar.chat.tool_calls.edits")
+    hidden_files = lazy_module("sidecar.chat.tool_calls.hidden_files")
     permissions = lazy_module("sidecar.chat.tool_calls.permissions")
     sandbox_bounds = lazy_module("sidecar.chat.tool_calls.sandbox_bounds")
     file_rules = lazy_module("sidecar.policy.read_rules")
@@ -171,12 +173,22 @@ class ToolEnvironment:
 
     async def read_rules(self, granted: str | None = None) -> file_rules.ReadRules:
         """The rules that are in force now for which files the model may see."""
-        chat, workspace = self.chat, self.workspace()
+        workspace = self.workspace()
+        names = file_names.RealNames(workspace) if workspace else None
+        return file_rules.ReadRules(await self._permission_rules(), self.config.mode, names, granted)
+
+    async def hidden_files(self) -> hidden_files.HiddenFiles:
+        """The files that read rules withhold now, for the sandbox of a command."""
+        workspace = self.workspace()
+        if workspace is None:
+            return hidden_files.HiddenFiles()
+        rules = await self._permission_rules()
+        return await anyio.to_thread.run_sync(hidden_files.find_hidden, rules, workspace)
+
+    async def _permission_rules(self) -> list[Rule]:
+        chat = self.chat
         rows = await self.services.store.permission_rules.of(chat.id, chat.project_path)
-        rules = [*self.settings.rules, *map(permissions.rule_of, rows)]
-        return file_rules.ReadRules(
-            rules, self.config.mode, file_names.RealNames(workspace) if workspace else None, granted
-        )
+        return [*self.settings.rules, *map(permissions.rule_of, rows)]
 
     def view_events(self, item: Item, result: CallResult) -> list[NewEvent]:
         """Return the events for files that a finished call has opened."""

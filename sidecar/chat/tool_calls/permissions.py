@@ -68,6 +68,8 @@ class PermissionContext(msgspec.Struct, frozen=True):
     """What a hook decided about the call."""
     names: PathNames | None = None
     """Resolves the other names of a path, such as links; None for a chat without a project."""
+    unhidden: str | None = None
+    """Why a command could read what read rules withhold; None when the sandbox hides it."""
 
 
 class _PermissionCase(msgspec.Struct, frozen=True):
@@ -102,7 +104,7 @@ class PermissionChecker:
             *context.file_rules,
             *map(rule_of, await self._store.permission_rules.of(context.chat, context.project)),
         ]
-        subjects = _subjects(intent, context.names)
+        subjects = _subjects(intent, context)
         # In a thread: names are looked up on disk. They are cached for the text of the request.
         decisions = await anyio.to_thread.run_sync(
             lambda: [_decide(context, rules, subject) for subject in subjects]
@@ -123,7 +125,8 @@ class PermissionChecker:
         if decision.effect == "allow":
             if case.subject.kind != "read" or decision.by == "rule":
                 await case.turn.note_permission(_audit_record(case))
-            return Permission(True)
+            # A rule for exactly this comes from the user's answer.
+            return Permission(True, by_user=decision.rule is not None and decision.rule.exact is not None)
         if decision.effect == "ask" and self._app.can("permissions"):
             return None
         denied = _denial(decision)
@@ -239,7 +242,7 @@ def _decide(context: PermissionContext, rules: Sequence[Rule], subject: Subject)
     return safe_decide(subject, context.mode, rules, context.folders, context.hook)
 
 
-def _subjects(intent: Intent, names: PathNames | None) -> list[Subject]:
+def _subjects(intent: Intent, context: PermissionContext) -> list[Subject]:
     """What is decided separately: each part of an intent, or the whole of it."""
     whole = Subject(
         kind=intent.kind,
@@ -249,8 +252,9 @@ def _subjects(intent: Intent, names: PathNames | None) -> list[Subject]:
         reads_only=intent.reads_only,
         after=intent.after,
         language=intent.language,
-        real=names,
+        real=context.names,
         always_asks=intent.always_asks,
+        unhidden=context.unhidden,
     )
     return [msgspec.structs.replace(whole, text=command) for _, command in intent.parts] or [whole]
 
@@ -346,7 +350,7 @@ _WHY_DENIED: dict[ResolvedBy, str] = {
 def _to_permission(turn: RunningTurn, outcome: PermissionOutcome) -> Permission:
     feedback = outcome.feedback
     if outcome.is_allowed:
-        return Permission(True, feedback or "")
+        return Permission(True, feedback or "", by_user=True)
     if outcome.then == "stop":
         turn.stop()
     why = _WHY_DENIED.get(outcome.by, "The user denied this.")

@@ -35,6 +35,9 @@ MAX_NAMED = 20
 """Changed files that are named; the checkout of a repository may have hundreds."""
 
 
+MAX_HIDDEN_NAMED = 3
+"""Files that a rule withholds and that are named after each command; the rest is counted."""
+
 SET_UPS = 8
 """How often the sandbox is planned anew when it could not be set up. Each takes some 50 ms."""
 
@@ -197,6 +200,7 @@ class Runner:
             self._exit_note(child, job.seconds if timed_out else None),
             *([] if box else _leftover_notes(child)),
             "in the sandbox: no network, only the project is writable" if box else "not sandboxed",
+            *(_hidden_notes(context.hidden_files, root) if box else []),
             *_risky_files(*planted),
         ]
         return ExitStatus(child.exit_code, timed_out, tuple(notes))
@@ -220,9 +224,8 @@ class Runner:
         view = msgspec.structs.replace(
             view, variables={name: value for name, value in inside.items() if outside.get(name) != value}
         )
-        wrapped = await context.block(
-            box.wrap, job.argv, root, writable, bounds.hidden, where, view, self._environ
-        )
+        hidden = [*bounds.hidden, *context.hidden_files]
+        wrapped = await context.block(box.wrap, job.argv, root, writable, hidden, where, view, self._environ)
         return wrapped, outside
 
     def _exit_note(self, child: process_tree.SupervisedProcess, limit: float | None) -> str:
@@ -295,6 +298,14 @@ def _leftover_notes(child: process_tree.SupervisedProcess) -> list[str]:
         return []
     one = child.left_behind == 1
     return [f"{child.left_behind} background process{' was' if one else 'es were'} ended with it"]
+
+
+def _hidden_notes(paths: Sequence[str], root: str) -> list[str]:
+    if not paths:
+        return []
+    shown = [path.removeprefix(f"{root}/") for path in paths]
+    more = f" and {len(shown) - MAX_HIDDEN_NAMED} more" if len(shown) > MAX_HIDDEN_NAMED else ""
+    return [f"a rule keeps it from reading {', '.join(shown[:MAX_HIDDEN_NAMED])}{more}"]
 
 
 def _risky_files(created: Sequence[str], changed: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ Scripted is only the other side: what a person answers, what an editor has not s
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -95,6 +95,7 @@ class OpenHands:
         return self.app_outcomes.get(name) or ToolOutcome(f"The app has no tool {name}.", failed=True)
 
     writes_buffers = False
+    hidden_files: Sequence[str] = ()
 
     async def unsaved_text(self, path: str) -> str | None:
         return self.unsaved_texts.get(path)
