@@ -8,8 +8,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from .git_history import mentions_git_files, shows_files
+from ..system.lazy import lazy_module
 from .tables import (
     ANY_PROGRAM,
     GIT_READS,
@@ -27,6 +28,11 @@ from .tables import (
     WALKERS,
     word_set,
 )
+
+if TYPE_CHECKING:
+    from . import git_history
+else:
+    git_history = lazy_module("sidecar.policy.git_history")
 
 
 def risk_reason(argv: Sequence[str]) -> str | None:
@@ -132,10 +138,10 @@ def walked_folders(argv: Sequence[str]) -> list[str]:
     it walks the working folder without naming it.
     """
     name, words = program_name(argv), list(argv[1:])
-    if name != "git" and mentions_git_files(" ".join(words)):
+    if name != "git" and git_history.mentions_git_files(" ".join(words)):
         return ["/"]
     if name == "git":
-        if shows_files(words):
+        if git_history.shows_files(words):
             return ["/"]  # from wherever in the project it is run
         name, words = " ".join(["git", *words[:1]]), words[1:]
     others = [word for word in words if word[:1] != "-"]

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from ..system.lazy import lazy_module
 from . import code, matching
 from .commands import ParsedCommand, SimpleCommand
-from .git_history import mentions_git_files
 from .programs import only_reads, program_name, walked_folders
 from .protected import normalized_path
 from .rules import Rule, rule_text
@@ -21,7 +21,10 @@ from .tables import LISTERS
 
 if TYPE_CHECKING:
     from ..workspace.paths import ReadFilter
+    from . import git_history
     from .decide import Subject
+else:
+    git_history = lazy_module("sidecar.policy.git_history")
 
 MAX_WORD = 4096
 """Characters of a word that may be a path: the limit of the system."""
@@ -77,7 +80,7 @@ def find_withheld(subject: Subject, parsed: ParsedCommand | None, rules: Sequenc
         found = find_named(words, make_check(subject, rules, "read")) or find_named(
             words, make_check(subject, rules, "edit")
         )
-        if found is None and mentions_git_files(text):
+        if found is None and git_history.mentions_git_files(text):
             found = make_check(subject, rules, "read", walks=True)("/")
     else:
         found = _named_by_commands(subject, parsed, rules)

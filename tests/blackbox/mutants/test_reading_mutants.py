@@ -86,7 +86,7 @@ MUTANTS = [
     Mutant(
         "lets git show files of commits",
         "sidecar/policy/programs.py",
-        "        if shows_files(words):\n",
+        "        if git_history.shows_files(words):\n",
         "        if False:\n",
         "tests/blackbox/hostile/test_hidden_files.py -k history",
     ),
