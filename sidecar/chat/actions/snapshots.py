@@ -21,7 +21,6 @@ from ...context.resume import (
     rendered_entries,
     workflow_entries,
 )
-from ...context.tokens.counting import load
 from ...model.events import NewEvent
 from ...model.failures import Failure, Refused
 from ...store.tables.snapshots import SnapshotRow
@@ -117,9 +116,7 @@ async def restore_snapshot(session: Session, id: str) -> RestoredSnapshot:
 async def _token_meter(session: Session) -> TokenMeter:
     """The token meter of the chat's model; of the one that answered last when none is chosen."""
     model = session.chat.model or session.config.model
-    meter = meter_for(model, await session.store.compactions.calibration(model), rough_is_enough=False)
-    await anyio.to_thread.run_sync(load, meter.family)
-    return meter
+    return meter_for(model, await session.store.compactions.calibration(model), rough_is_enough=False)
 
 
 async def _current_snapshots(session: Session, meter: TokenMeter) -> list[RenderedSnapshot]:

@@ -19,8 +19,6 @@ from ...context.block_names import GIT_DIFF, OPEN_FILES, PATCHES, RETRIEVAL, inc
 from ...context.budget import Budget, Caps, ConfiguredCaps
 from ...context.fences import fence_stub
 from ...context.materials import Assembly, Candidates, Manifest, ManifestBlock
-from ...context.tokens.counting import is_loaded, load
-from ...context.tokens.families import family_of
 from ...model.chats import Budgets, Chat, ContextSwitches, GateSwitch, GateSwitches
 from ...model.content import Block, SentBlock, Turn
 from ...model.failures import Failure, ProviderFailed
@@ -28,7 +26,7 @@ from ...providers.base import Message, ModelRequest, UserMessage
 from ...store.store import Store
 from ...store.tables.compactions import StoredCompaction
 from ...system.lazy import lazy_module
-from ...text.token_estimate import BYTES_PER_TOKEN, estimate_tokens
+from ...text.token_estimate import estimate_tokens
 from ...workspace.paths import Workspace
 from ..tool_calls.environment import ToolEnvironment
 from .candidates import CandidateCollector, ChatHistory, RequestSpec, TrustedRules
@@ -46,9 +44,6 @@ else:
 
 SMALL_TOKENS = 4000
 """Tokens that fit every context window: below this, neither the window's size nor an exact count is needed."""
-
-ESTIMATE_SHARE = 4
-"""A chat that takes no more than a quarter of its window by an estimate fits it by any exact count."""
 
 FIRST_PAGE_TURNS = 25
 PAGE_TURNS = 200
@@ -121,7 +116,7 @@ class _RequestBuilder:
         compaction, restored = await self._store.snapshots.before_a_request(self._chat.id)
         window, is_missed, small = await self._window()
         small = small and restored is None and not spec.preview
-        meter = await self._token_meter(small or await self._can_estimate(window, compaction))
+        meter = await self._token_meter(small)
         # In a thread: counting the tokens of a long text blocks for a good part of a second.
         budget = await anyio.to_thread.run_sync(self._budget, window, meter)
         # Before the history is read: what hooks add counts against the budget.
@@ -188,27 +183,7 @@ class _RequestBuilder:
     async def _token_meter(self, rough_is_enough: bool) -> TokenMeter:
         """Count exactly when it matters; use an upper estimate while everything fits many times over."""
         factor = await self._store.compactions.calibration(self._spec.name)
-        meter = meter_for(self._spec.model, factor, rough_is_enough=rough_is_enough)
-        if not meter.rough:
-            await anyio.to_thread.run_sync(load, meter.family)
-        return meter
-
-    async def _can_estimate(self, window: int | None, compaction: StoredCompaction | None) -> bool:
-        """Whether to load the token table later: loading it blocks the whole process while a model answers in another
-        chat. An estimate is enough as long as this chat takes a small part of its window.
-        """
-        others = self._environment.services.answering_turns - {self._spec.turn_id}
-        if not others or is_loaded(family_of(self._spec.model)):
-            return False
-        space = (
-            budgets.budget(window or budgets.ASSUMED_WINDOW, None).total * BYTES_PER_TOKEN // ESTIMATE_SHARE
-        )
-        space -= len(self._spec.text.encode(errors="replace"))
-        floor = compaction.summarised_ordinal if compaction else 0
-        page, _ = await self._store.turns.recent(self._chat.id, None, floor, PAGE_TURNS, max(1, space))
-        if page.before is not None and await self._has_older(page.before, floor):
-            return False
-        return sum(len(msgspec.json.encode(turn)) for turn in page.turns) <= space
+        return meter_for(self._spec.model, factor, rough_is_enough=rough_is_enough)
 
     async def _window(self) -> tuple[int | None, bool, bool]:
         """The model's context window: from the chat's configuration, from what is known, or from the provider when it

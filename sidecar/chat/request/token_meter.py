@@ -1,7 +1,7 @@
 """Counts tokens of texts and messages for one model: exactly where its tokenizer is known, otherwise by an estimate.
 
-The tokenizers' tables take a moment to load. Until then, and while everything fits many times over, an upper estimate
-by length is used, so that a first token never waits for them.
+The first count of a process loads a library. Until then, and while everything fits many times over, an upper estimate
+by length is used, so that a first token never waits for it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ...context.assembly import MESSAGE_TOKENS
-from ...context.tokens.counting import TokenCounter, is_loaded
+from ...context.tokens.counting import TokenCounter, is_ready
 from ...context.tokens.families import Calibration, TokenizerFamily, family_of
 from ...model.content import Block
 from ...providers.base import AssistantMessage, Message
@@ -64,7 +64,7 @@ class TokenMeter(msgspec.Struct, frozen=True):
 
 def meter_for(model: str, factor: float, *, rough_is_enough: bool) -> TokenMeter:
     family = Calibration(factor).applied(family_of(model))
-    return TokenMeter(family, rough=rough_is_enough and not is_loaded(family))
+    return TokenMeter(family, rough=rough_is_enough and not is_ready(family))
 
 
 def _media_tokens(block: Block) -> int:

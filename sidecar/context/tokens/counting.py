@@ -1,8 +1,8 @@
 """Counts the tokens of texts, and cuts a text to a number of them. Caches counts, never texts.
 
 A text is one block of a message. The tokens of parts do not add up to those of the whole, so blocks are
-counted whole; they do not change once written, so each is counted once. Everything is thread-safe. The first
-call for an encoding loads its table: `load` does it in advance.
+counted whole; they do not change once written, so each is counted once. Everything is thread-safe. A process that
+counts much loads an encoder: `load` does it in advance.
 """
 
 from __future__ import annotations
@@ -79,8 +79,9 @@ def load(family: TokenizerFamily) -> None:
     encodings.encoding(family.encoding)
 
 
-def is_loaded(family: TokenizerFamily) -> bool:
-    return encodings.is_loaded(family.encoding)
+def is_ready(family: TokenizerFamily) -> bool:
+    """Whether counting for the family loads nothing."""
+    return encodings.is_ready(family.encoding)
 
 
 class _Cutter:
@@ -155,7 +156,7 @@ class _Cutter:
             number -= excess
         return 0
 
-    def _look(self) -> tuple[str, list[int]]:
+    def _look(self) -> tuple[str, list[bytes]]:
         """Return an end of the text with more tokens than the limit, or all of it, and its tokens."""
         width = MANY_CHARACTERS_PER_TOKEN * self._limit
         while True:
@@ -165,9 +166,10 @@ class _Cutter:
                 return part, tokens
             width = 2 * width + 1
 
-    def _size_of(self, side: list[int]) -> int:
+    @staticmethod
+    def _size_of(side: list[bytes]) -> int:
         """Return the number of whole code points in these tokens, whose border may be inside one."""
-        return len(encodings.encoding(self._encoding).decode_bytes(side).decode(errors="ignore"))
+        return len(b"".join(side).decode(errors="ignore"))
 
     def _whole(self, size: int) -> int:
         """Return the size of the longest part of whole lines within `size`; 0 when there is none."""
@@ -187,16 +189,14 @@ class _Cutter:
         return _price(self.part_of_size(size), self._encoding) <= self._limit
 
 
-def _tokens(text: str, encoding: str) -> list[int]:
-    encoder = encodings.encoding(encoding)
-    return [token for piece in pieces(text) for token in encoder.encode_ordinary(piece)]
+def _tokens(text: str, encoding: str) -> list[bytes]:
+    return [token for piece in pieces(text) for token in encodings.split(encoding, piece)]
 
 
 def _price(text: str, encoding: str) -> int:
     """Return the tokens plus the charge for cuts in long runs, together never more than the bytes."""
-    encoder = encodings.encoding(encoding)
     parts = pieces(text)
-    counted = sum(len(encoder.encode_ordinary(part)) for part in parts)
+    counted = sum(encodings.count(encoding, part) for part in parts)
     if len(parts) == 1:
         return counted
     return min(counted + CUT_TOKENS * (len(parts) - 1), len(text.encode()))

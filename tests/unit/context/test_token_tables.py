@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tiktoken_ext import openai_public  # type: ignore[import-untyped]
 
 from sidecar.context.tokens import build, encodings, ranks
-from sidecar.context.tokens.counting import TokenCounter, is_loaded, load
+from sidecar.context.tokens.counting import TokenCounter, is_ready, load
 from sidecar.context.tokens.encodings import CL100K, O200K, TABLES
 from sidecar.context.tokens.families import family_of
 
@@ -38,7 +38,7 @@ def test_pattern_and_table_are_the_ones_that_tiktoken_would_download(
 
     monkeypatch.setattr(openai_public, "load_tiktoken_bpe", no_download)
     published: dict[str, Any] = openai_public.ENCODING_CONSTRUCTORS[name]()
-    table = ranks.unpack_ranks(encodings.path_of(name).read_bytes())
+    table = ranks.open_table(encodings.path_of(name)).read_all()
 
     assert TABLES[name].pattern == published["pat_str"]
     assert [hashlib.sha256(ranks.tiktoken_file(table)).hexdigest()] == expected == [TABLES[name].sha256]
@@ -46,12 +46,12 @@ def test_pattern_and_table_are_the_ones_that_tiktoken_would_download(
 
 
 def test_both_tables_together_are_small_enough_to_ship() -> None:
-    assert sum(encodings.path_of(name).stat().st_size for name in TABLES) < 1_500_000
+    assert sum(encodings.path_of(name).stat().st_size for name in TABLES) < 4_000_000
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0), st.integers(0)), max_size=60), st.permutations(SINGLES))
-def test_any_table_of_joined_tokens_is_unpacked_as_it_was(
+def test_any_table_is_read_and_looked_up_as_it_was_packed(
     joins: list[tuple[int, int]], singles: list[bytes]
 ) -> None:
     tokens = list(singles)
@@ -60,14 +60,15 @@ def test_any_table_of_joined_tokens_is_unpacked_as_it_was(
         if token not in tokens and len(token) < 200:
             tokens.append(token)
 
-    assert list(ranks.unpack_ranks(ranks.pack_ranks(tokens)).items()) == [
-        (t, at) for at, t in enumerate(tokens)
-    ]
+    table = ranks.RankTable(ranks.pack_ranks(tokens))
+    assert list(table.read_all().items()) == [(token, rank) for rank, token in enumerate(tokens)]
+    assert [table.rank(token) for token in tokens] == list(range(len(tokens)))
+    assert table.rank(b"\x00" * 250) is None
 
 
 @pytest.mark.parametrize(
     ("tokens", "wrong"),
-    [(SINGLES[:-1], "single bytes"), ([*SINGLES, b"abc"], "Token 256 is not made of two earlier ones")],
+    [(SINGLES[:-1], "single bytes"), ([*SINGLES, b"a" * 256], "one of more than 255 bytes")],
 )
 def test_what_is_no_table_is_not_packed(tokens: list[bytes], wrong: str) -> None:
     with pytest.raises(ValueError, match=wrong):
@@ -95,10 +96,12 @@ def test_a_package_with_a_gap_between_its_ranks_is_refused(tmp_path: Path) -> No
 @pytest.fixture
 def unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encodings, "_loaded", {})
+    monkeypatch.setattr(encodings, "_lookups", {})
+    monkeypatch.setattr(encodings, "_looked_up", dict.fromkeys(TABLES, 0))
 
 
 @pytest.mark.usefixtures("unloaded")
-def test_a_table_is_loaded_when_first_asked_for_and_once_for_all_threads(
+def test_an_encoder_is_loaded_once_for_all_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[str] = []
@@ -109,14 +112,14 @@ def test_a_table_is_loaded_when_first_asked_for_and_once_for_all_threads(
         return real(name, **members)
 
     monkeypatch.setattr(tiktoken, "Encoding", counted)
-    assert not is_loaded(OLD_GPT)
+    assert not is_ready(OLD_GPT)
     threads = [threading.Thread(target=load, args=(OLD_GPT,)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
-    assert (made, is_loaded(OLD_GPT), is_loaded(GPT)) == ([CL100K], True, False)
+    assert (made, is_ready(OLD_GPT), is_ready(GPT)) == ([CL100K], True, False)
 
 
 @pytest.mark.usefixtures("unloaded")
@@ -124,6 +127,38 @@ def test_loading_and_counting_open_no_connection(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(socket, "socket", None)
     monkeypatch.setattr(socket, "getaddrinfo", None)
     assert TokenCounter().count("hello world", OLD_GPT) == 2
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_the_first_texts_of_a_process_load_no_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, loaded = encodings._load, list[str]()
+
+    def load_watched(name: str) -> tiktoken.Encoding:
+        loaded.append(name)
+        return real(name)
+
+    monkeypatch.setattr(encodings, "_load", load_watched)
+    counter, text = TokenCounter(), "word " * 20_000
+
+    assert counter.count("hello world", GPT) == 2
+    assert is_ready(GPT)
+    for number in range(5):
+        assert counter.count(f"{number}{text}", GPT) == 20_002
+    assert (loaded, is_ready(GPT)) == ([], True)
+    assert counter.count(f"5{text}", GPT) == 20_002
+    assert (loaded, is_ready(GPT)) == ([], False)
+    assert counter.count("hello, world", GPT) == 3
+    assert (loaded, is_ready(GPT)) == ([O200K], True)
+
+
+@pytest.mark.usefixtures("unloaded")
+@pytest.mark.parametrize("text", ["word " * 30_000, "x" * 300])
+def test_a_long_text_and_a_long_word_take_the_encoder(text: str) -> None:
+    encoder = encodings.encoding(O200K)
+    encodings._loaded.clear()
+
+    assert TokenCounter().count(text, GPT) == len(encoder.encode_ordinary(text))
+    assert list(encodings._loaded) == [O200K]
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import random
+import sys
 import threading
 import tracemalloc
 
@@ -17,6 +18,7 @@ from sidecar.context.tokens import counting, encodings, ranks
 from sidecar.context.tokens.counting import KeepEnd, TokenCounter
 from sidecar.context.tokens.encodings import O200K, TABLES
 from sidecar.context.tokens.families import UNKNOWN, TokenizerFamily, family_of
+from sidecar.context.tokens.lookup import LookupEncoder
 from sidecar.context.tokens.pieces import CUT_TOKENS, MAX_RUN, pieces
 from sidecar.text.surrogates import well_formed
 
@@ -105,6 +107,28 @@ def test_a_text_counts_what_plain_byte_pair_merging_gives(text: str, family: Tok
     assert TokenCounter().count(text, family) == len(merged_by_hand(well_formed(text), family.encoding))
 
 
+@unhurried
+@given(ANY_TEXT, st.sampled_from([*TABLES]))
+@example("it\u017f we'LL\r\n\n  x\u00ad", O200K)
+def test_a_table_on_disk_splits_a_text_as_the_encoder_does(text: str, name: str) -> None:
+    encoder, text = encodings.encoding(name), well_formed(text)
+    assert on_disk(name).split(text) == encoder.decode_tokens_bytes(encoder.encode_ordinary(text))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_on_disk_splits_every_character_as_the_encoder_does(name: str) -> None:
+    encoder, lookup = encodings.encoding(name), on_disk(name)
+    for number in itertools.chain(range(0xD800), range(0xE000, sys.maxunicode + 1), [0]):
+        text = f"a{chr(number)}b {chr(number) * 2} 1{chr(number)}"
+        assert lookup.split(text) == encoder.decode_tokens_bytes(encoder.encode_ordinary(text)), hex(number)
+
+
+@functools.cache
+def on_disk(name: str) -> LookupEncoder:
+    return LookupEncoder(ranks.open_table(encodings.path_of(name)), TABLES[name].pattern)
+
+
 def merged_by_hand(text: str, name: str) -> list[bytes]:
     """Byte-pair encoding as it is defined, slow and plain: join the neighbours of lowest rank until none join."""
     table = table_of(name)
@@ -124,7 +148,7 @@ def merged_by_hand(text: str, name: str) -> list[bytes]:
 
 @functools.cache
 def table_of(name: str) -> dict[bytes, int]:
-    return ranks.unpack_ranks(encodings.path_of(name).read_bytes())
+    return ranks.open_table(encodings.path_of(name)).read_all()
 
 
 @pytest.mark.parametrize("unit", UNITS)
