@@ -2,7 +2,7 @@
 
 The agent works on a copy of this repository, by commands whose outputs are real: test runs, greps, logs, listings,
 files. Where an output is kept out of the window, it then looks up what it needs (`search_context`), as a model that
-sees all of the output need not; what comes back counts against the index, and whether the answer is in it is told.
+sees all of the output need not; what comes back counts against the index, and whether the answer is in it is reported.
 Both replays talk to the imitation of a provider's API, which has all requests afterwards; nothing is estimated.
 The window is large enough for either, nothing is compacted, and no open files are sent along.
 """

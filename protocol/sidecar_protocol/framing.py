@@ -39,7 +39,7 @@ Frame = bytes | bytearray | Oversized
 
 
 class Deframer:
-    """Collects bytes, hands out whole frames. Nothing is decoded here, so no chunk border can split a character."""
+    """Collects bytes and returns whole frames. Nothing is decoded here, so no chunk border can split a character."""
 
     def __init__(self, framing: str = "auto", max_bytes: int = MAX_FRAME_BYTES) -> None:
         self.framing = framing

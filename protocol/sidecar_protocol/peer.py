@@ -149,7 +149,7 @@ class Peer:
             await self._idle.wait()
 
     def abandon(self) -> None:
-        """The process is about to end: whoever still waits is told so."""
+        """The process is about to end: whoever still waits gets an error."""
         for call in self._calls.values():
             self._write(jsonrpc.failure(call.id, self._cancellation(call)))
 

@@ -68,7 +68,7 @@ def _load_acp() -> Callable[[FrontendConnection], Frontend]:
 
 
 def _speaks_acp(first: Request) -> bool:
-    return first.method == "initialize" and acp_greeting.asked_version(first.params) is not None
+    return first.method == "initialize" and acp_greeting.requested_version(first.params) is not None
 
 
 BUILT_IN = (

@@ -65,7 +65,7 @@ def serve(options: ServeOptions, frontends: FrontendRegistry | None = None) -> N
 
 
 class EarlyResponder:
-    """Owns the pipes from the start; hands frames to the server once it is imported. `dialect` is the one that the
+    """Owns the pipes from the start; passes frames to the server once it is imported. `dialect` is the one that the
     command has chosen, or the client's first message; None as long as it is unknown.
     """
 
@@ -157,7 +157,7 @@ class EarlyResponder:
             return self.initialize_result()
         if self.dialect in (None, acp.NAME) and acp.is_plain(params):
             self.dialect, self._greeting = acp.NAME, params
-            return acp.initialize_result(acp.asked_version(params) or 0)
+            return acp.initialize_result(acp.requested_version(params) or 0)
         return None
 
 

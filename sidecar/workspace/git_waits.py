@@ -25,7 +25,7 @@ READ_IN_WORK_TREE = frozenset((".gitignore", ".gitattributes"))
 """What git reads in every folder of the work tree, besides files that are in its index."""
 
 READ_BY_RIPGREP = frozenset((".gitignore", ".ignore", ".rgignore"))
-"""What ripgrep opens in every folder and in all folders above, whatever it is told to ignore."""
+"""What ripgrep opens in every folder and in all folders above, whatever it should ignore."""
 
 RULES = READ_IN_WORK_TREE | READ_BY_RIPGREP | {"exclude"}
 MAX_RULES_BYTES = 1024 * 1024

@@ -249,7 +249,7 @@ def plan_branch(
     return _plan(steps)
 
 
-def plan_kept(
+def plan_rest_of_move(
     patches: Sequence[Patch], visible: set[str], parents: Mapping[str, str | None], hash_on_disk: HashOnDisk
 ) -> RestorePlan:
     """Plan how files that still are as a hidden branch left them become as before that branch.

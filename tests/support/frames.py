@@ -8,7 +8,7 @@ _HEADER = re.compile(rb"Content-Length: (\d+)\r\n\r\n")
 
 
 class FrameReader:
-    """Collects bytes and hands out the bodies of whole frames; what is no frame stays in `rest` for ever."""
+    """Collects bytes and returns the bodies of whole frames; what is no frame stays in `rest` for ever."""
 
     def __init__(self, framing: str) -> None:
         self.framing = framing

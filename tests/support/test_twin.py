@@ -1,4 +1,4 @@
-"""The black boxes would notice: each broken twin of the sidecar is caught when its account is settled."""
+"""The black boxes would notice: each fault that a proxy adds to a sidecar is caught at the end of its test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A deliberately broken twin: `twin.py FAULT COMMAND…` passes on a sidecar's frames and breaks a promise."""
+"""A proxy with a fault: `twin.py FAULT COMMAND…` passes on a sidecar's frames and breaks a promise."""
 
 from __future__ import annotations
 

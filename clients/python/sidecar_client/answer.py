@@ -76,7 +76,7 @@ class Delivery:
         await self._link.request("turn/cancel", params)
 
 
-class Desk(Protocol):
+class DeliveryQueue(Protocol):
     """What an answer needs of the app."""
 
     def dispatch(self, delivery: Delivery) -> None:
@@ -94,7 +94,7 @@ class Answer:
     lets the app do it in the background.
     """
 
-    def __init__(self, environment: Desk, delivery: Delivery, feed: Feed) -> None:
+    def __init__(self, environment: DeliveryQueue, delivery: Delivery, feed: Feed) -> None:
         self.prompt_id = delivery.prompt_id
         self.turn_id: str | None = None
         self.ended: Event | None = None

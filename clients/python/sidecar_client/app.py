@@ -49,7 +49,7 @@ class Sidecar:
         status: Callable[[m.Status], None] | None,
         tasks: TaskGroup,
     ) -> None:
-        self._link = Link(launch, hello, handlers.serve, self._hear, self._reattach, tasks)
+        self._link = Link(launch, hello, handlers.serve, self._receive, self._reattach, tasks)
         self._handlers = handlers
         self._status = status
         self._tasks = tasks
@@ -139,7 +139,7 @@ class Sidecar:
                 # Kept out of the task group, which would wrap it in an exception group.
                 failure = error
             finally:
-                await app._leave()
+                await app._close()
                 tasks.cancel_scope.cancel()
         if failure is not None:
             raise failure
@@ -232,7 +232,7 @@ class Sidecar:
         return await self._link.ask("doctor/run", {}, m.DoctorRunResult)
 
     def adopt(self, params: m.ChatOpenParams, opened: m.ChatOpenResult) -> Chat:
-        """Part of `chat.Home`."""
+        """Part of `chat.ChatOwner`."""
         known = self._chats.get(opened.session_id)
         if known is None:
             feed = self._feed(opened.session_id)
@@ -242,11 +242,11 @@ class Sidecar:
         return known
 
     def dispatch(self, delivery: Delivery) -> None:
-        """Part of `answer.Desk`."""
+        """Part of `answer.DeliveryQueue`."""
         self._tasks.start_soon(delivery.send)
 
     def abandon(self, delivery: Delivery) -> None:
-        """Part of `answer.Desk`. A finalizer may run in any thread: another one only leaves a note."""
+        """Part of `answer.DeliveryQueue`. A finalizer may run in any thread: another one only leaves a note."""
         self._abandoned.append(delivery)
         if threading.get_ident() == self._thread:
             self._left_behind.set()
@@ -263,7 +263,7 @@ class Sidecar:
             while self._abandoned:
                 self._tasks.start_soon(self._abandoned.popleft().withdraw)
 
-    async def _leave(self) -> None:
+    async def _close(self) -> None:
         with anyio.move_on_after(WITHDRAW_SECONDS, shield=True):
             while self._abandoned:
                 await self._abandoned.popleft().withdraw()
@@ -273,7 +273,7 @@ class Sidecar:
         for chat in list(self._chats.values()):
             await chat.reopen(connection)
 
-    def _hear(self, notification: Notification) -> None:
+    def _receive(self, notification: Notification) -> None:
         if self._abandoned:
             self._left_behind.set()
         try:

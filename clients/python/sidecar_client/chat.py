@@ -14,7 +14,7 @@ from sidecar_protocol import messages as m
 from sidecar_protocol.errors import RpcError
 from sidecar_protocol.messages.base import Cursor, Key
 
-from .answer import Answer, Delivery, Desk
+from .answer import Answer, Delivery, DeliveryQueue
 from .connection import Connection
 from .errors import ChatReplaced
 from .events import Event
@@ -22,7 +22,7 @@ from .feed import Feed, Subscription
 from .link import Link
 
 
-class Home(Desk, Protocol):
+class ChatOwner(DeliveryQueue, Protocol):
     """What a chat needs of the app."""
 
     def adopt(self, params: m.ChatOpenParams, opened: m.ChatOpenResult) -> Chat:
@@ -35,7 +35,7 @@ class Chat:
     """
 
     def __init__(
-        self, home: Home, link: Link, feed: Feed, params: m.ChatOpenParams, opened: m.ChatOpenResult
+        self, home: ChatOwner, link: Link, feed: Feed, params: m.ChatOpenParams, opened: m.ChatOpenResult
     ) -> None:
         self.session_id = opened.session_id
         self.chat_id = opened.chat_id

@@ -27,7 +27,7 @@ OnReadBuffer = Callable[[m.ReadBufferRequest], Awaitable[str | None]]
 
 class Tool:
     """A tool of the app that the model may call. `handler` gets the call and returns what the model reads: text,
-    content blocks, or a whole result. What it raises is told to the model as a failure."""
+    content blocks, or a whole result. The model gets what it raises as a failure."""
 
     def __init__(
         self,

@@ -51,7 +51,7 @@ PAGES = (
     Page(
         "tools",
         "Tools, commands and rules",
-        "What the model may use and what it is told.",
+        "What the model may use and what it gets.",
         ("tools", "commands", "rules", "hooks"),
     ),
     Page("search", "Index", "Stored text that can be searched.", ("index",)),

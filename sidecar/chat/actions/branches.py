@@ -127,7 +127,7 @@ async def _restore_files(
     def plan(hash_on_disk: ledger.HashOnDisk) -> ledger.RestorePlan:
         if visible_now == visible_then:
             parents = {node.id: node.parent for node in tree}
-            return ledger.plan_kept(patches, visible_now, parents, hash_on_disk)
+            return ledger.plan_rest_of_move(patches, visible_now, parents, hash_on_disk)
         return ledger.plan_branch(patches, visible_now, visible_then, hash_on_disk)
 
     return await revert_plan.restore_files(session, plan, dry_run)

@@ -27,7 +27,7 @@ MAX_PLACES = 40
 """Of one name or fragment: a more frequent one identifies no position."""
 
 MAX_POINTED = 200
-"""Positions in all: each adds its surroundings, and 2,000 tokens are about as many lines."""
+"""Positions in all: each adds the lines around it, and 2,000 tokens are about as many lines."""
 
 MAX_USES = 6
 """Of one name that is defined here: its definition says more."""

@@ -111,7 +111,7 @@ class AcpFrontend:
     def _on_initialize(self, params: InitializeParams) -> None:
         """Apply the client's `initialize`, whether this or the bootstrap answered it."""
         version = greeting.spoken_version(
-            greeting.asked_version({"protocolVersion": params.protocol_version}) or 1
+            greeting.requested_version({"protocolVersion": params.protocol_version}) or 1
         )
         about = (params.client_info if version == 1 else params.info) or {}
         self._initialized = True
@@ -129,7 +129,7 @@ class AcpFrontend:
             logger.info("ignored a notification", extra={"method": message.method[:80]})
 
     async def _initialize(self, call: Call, params: InitializeParams) -> AcpResult:
-        asked = greeting.asked_version({"protocolVersion": params.protocol_version})
+        asked = greeting.requested_version({"protocolVersion": params.protocol_version})
         if asked is None:
             raise invalid_param("protocolVersion", "a whole number, such as 1")
         self._on_initialize(params)

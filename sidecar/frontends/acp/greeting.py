@@ -18,7 +18,7 @@ META = "sidecar"
 """Our member of every `_meta`."""
 
 
-def asked_version(params: object) -> int | None:
+def requested_version(params: object) -> int | None:
     """The protocol version that the parameters of an `initialize` ask for; None when they are not of this dialect."""
     version = params.get("protocolVersion") if isinstance(params, dict) else None
     if isinstance(version, str) and version.isascii() and version.isdecimal() and len(version) < 10:
@@ -35,7 +35,7 @@ def is_plain(params: object) -> bool:
     """Whether the parameters are those of an ordinary `initialize` of this dialect."""
     return (
         isinstance(params, dict)
-        and asked_version(params) is not None
+        and requested_version(params) is not None
         and all(
             isinstance(params.get(name) or {}, dict)
             for name in ("clientCapabilities", "clientInfo", "capabilities", "info", "_meta")

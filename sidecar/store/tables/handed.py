@@ -1,4 +1,4 @@
-"""Rows of `handed_requests`: requests that one process hands to the owner of a chat, and their outcomes. SQL for it."""
+"""Rows of `handed_requests`: what one process asks the owner of a chat to do, and the outcomes. SQL for it."""
 
 from __future__ import annotations
 

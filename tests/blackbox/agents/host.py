@@ -56,7 +56,7 @@ class Host:
         return {"elicitation": {}} if self._answer else {}
 
     def initialize(self) -> Json:
-        """Shake hands, as clients of the older era do."""
+        """Initialize, as clients of the older era do."""
         result = self.request(
             "initialize",
             protocolVersion=self.version,

@@ -25,7 +25,7 @@ def project(shell: Shell) -> Shell:
 
 
 def ask(screen: Terminal) -> str:
-    """Send a prompt; returns what the question for leave shows above its choices."""
+    """Send a prompt; returns what the permission request shows above its choices."""
     screen.wait_for("> ")
     screen.enter("go")
     return screen.wait_for("[y] yes, this once")

@@ -40,7 +40,7 @@ def project(tmp_path: Path) -> Path:
 async def working(
     project: Path, *steps: dict[str, Any], **handlers: Any
 ) -> AsyncIterator[tuple[Sidecar, Chat]]:
-    """A sidecar whose model does `steps` when it is told to work, and its chat."""
+    """A sidecar whose model does `steps` when the prompt asks for work, and its chat."""
     folder = project.parent
     script = folder / "script.json"
     script.write_text(json.dumps({"onExhausted": "echo", "replies": [{"match": "work", "steps": [*steps]}]}))

@@ -1,4 +1,4 @@
-"""Chats that were idle for too long, and blobs that nobody named, go without anybody asking, and it is told."""
+"""Chats that were idle for too long, and blobs that nobody named, are removed by themselves, and it is reported."""
 
 from __future__ import annotations
 

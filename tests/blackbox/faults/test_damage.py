@@ -1,5 +1,5 @@
 """Files that the disk has altered: garbage and truncation at many places of every file. What can be saved is there,
-what was lost is told, and the damaged file is kept."""
+what was lost is reported, and the damaged file is kept."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def zeros(rng: random.Random, path: Path) -> None:
 def test_whatever_is_damaged_the_database_is_sound_again_and_no_chat_is_replaced(
     spawn: Spawner, database: Path
 ) -> None:
-    """Beneath the process, which would take a second a place: what it does is told by the tests above."""
+    """Without a process, which would take a second per place: the tests above show what that does."""
     rng = random.Random(SEED)
     lost = whole = 0
     for number in range(PLACES):

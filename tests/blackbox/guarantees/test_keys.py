@@ -22,7 +22,7 @@ from tests.support.spawner import COMMAND, Spawner
 from tests.support.unfriendly import RefusingServer, refusing_server
 
 PLACES = {"frames", "log", "database", "exports", "exported file", "report", "arguments"}
-"""Where a key is looked for, apart from the surroundings of children."""
+"""Where a key is looked for, apart from the environment of children."""
 
 GIVEN = [
     ("environment", "openai"),
@@ -55,7 +55,7 @@ class Watched:
         self.data = spawn.data_dir
         self.log = spawn.folder / "log.txt"
         stderr = spawn.folder / "stderr.txt"
-        # The shell gives way to the sidecar: it has the same process id, and stderr in a file as a whole.
+        # The shell is replaced by the sidecar, which has the same process id, and stderr in a file as a whole.
         command = ["sh", "-c", 'exec "$@" 2>>"$0"', str(stderr), *spawn.command]
         level = ["--log-level", "trace"]
         if to_file:

@@ -43,7 +43,7 @@ def test_a_chat_is_locked_while_its_lease_lasts(spawn: Spawner) -> None:
 
 
 def _leave_lease(spawn: Spawner, ahead_ms: int) -> None:
-    """Make chat `c` and leave it in the hands of a process that nobody can see."""
+    """Make chat `c`, with a lease of a process that nobody can see."""
     first = spawn()
     first.run("hello", chatId="c")
     first.close_stdin()

@@ -1,4 +1,4 @@
-"""Who can answer: what a settings page is told, what it may change, and that others hear of it."""
+"""Which providers are ready: what a settings page gets and may change, and that others are notified."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """No text that one client sends keeps another chat waiting: one that is too long is refused at once, by its field.
 
-Whether the loop is free is told by the order of answers, which no load of the machine changes: a ping that is sent
+Whether the loop is free shows in the order of answers, which no load of the machine changes: a ping that is sent
 behind a request is answered before it, or the request was refused.
 """
 

@@ -1,4 +1,4 @@
-"""Files of hooks: what is wrong with one is told, the others run, and a broken guard asks."""
+"""Files of hooks: what is wrong with one is reported, the others run, and a broken guard asks."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from sidecar.workspace.writing import digest
 from tests.blackbox.work.workbench import Json, Workbench, call, outputs, statuses, tools
 from tests.support.sidecar import Sidecar
 from tests.unit.policy.test_decide import rule
-from tests.unit.tools.context import OpenHands, carry_out
+from tests.unit.tools.context import FolderContext, carry_out
 
 SECRET = "walnut-4711"
 """Stands in every file that is kept back, and nowhere else."""
@@ -240,11 +240,11 @@ def test_leave_for_a_secret_folder_covers_what_is_in_it(bench: Workbench) -> Non
 
 
 @pytest.fixture
-def context(tmp_path: Path) -> OpenHands:
+def context(tmp_path: Path) -> FolderContext:
     for path in ("vault/a.txt", "b.txt", ".env"):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(f"{path} {SECRET}\n")
-    context = OpenHands(Workspace(str(tmp_path)))
+    context = FolderContext(Workspace(str(tmp_path)))
     context.rules = [rule("deny", "read(vault/**)")]
     return context
 
@@ -259,7 +259,7 @@ def context(tmp_path: Path) -> OpenHands:
     ],
 )
 async def test_grep_leaves_the_same_files_out_with_and_without_ripgrep(
-    context: OpenHands, program: str | None
+    context: FolderContext, program: str | None
 ) -> None:
     tool = Grep(lambda: program and shutil.which(program))
     outcome = await carry_out(tool, {"pattern": SECRET}, context)
@@ -270,7 +270,9 @@ async def test_grep_leaves_the_same_files_out_with_and_without_ripgrep(
     )
 
 
-async def test_an_edit_that_fails_shows_nothing_of_a_file_that_may_not_be_read(context: OpenHands) -> None:
+async def test_an_edit_that_fails_shows_nothing_of_a_file_that_may_not_be_read(
+    context: FolderContext,
+) -> None:
     context.seen_hashes["vault/a.txt"] = digest(f"vault/a.txt {SECRET}\n".encode())
     with pytest.raises(ToolError) as wrong:
         await carry_out(

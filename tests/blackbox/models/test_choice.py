@@ -1,4 +1,4 @@
-"""Who answers when nobody has chosen, and what a picker is told of the models that there are."""
+"""Which model answers when nobody has chosen, and what a picker gets of the models that there are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes a broken twin of the program: a copy of its source with some words replaced. Says nothing of who catches it."""
+"""Makes a mutant of the program: a copy of its source with some words replaced. Says nothing of who catches it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Broken twins that judge paths by their spelling, or read what a rule keeps back: the hostile suites catch each."""
+"""Mutants that judge paths by their spelling, or read what a rule keeps back: the hostile suites catch each."""
 
 from __future__ import annotations
 

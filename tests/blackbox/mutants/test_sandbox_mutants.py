@@ -1,4 +1,4 @@
-"""Broken twins that show commands what they must not see, or let them plant what runs outside: each is caught."""
+"""Mutants that show commands what they must not see, or let them plant what runs outside: each is caught."""
 
 from __future__ import annotations
 

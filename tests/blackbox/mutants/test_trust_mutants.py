@@ -1,4 +1,4 @@
-"""Broken twins that trust what they are handed: project files that have changed, databases and chats from elsewhere."""
+"""Mutants that trust what they get: project files that have changed, databases and chats from elsewhere."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def _labels(room: Room, request: int = -1) -> list[str]:
 
 
 def _by_hand(bench: Workbench, fake: FakeProvider) -> Room:
-    """Compacted only when it is told to, and nothing comes back by search."""
+    """Compacted only on request, and nothing comes back by search."""
     gates, ratios = {"retrieval": "never"}, {"background": 1.0, "blocking": 1.0}
     return Room(bench, fake, "openai:fake-1", 200_000, compaction=ratios, gates=gates)
 

@@ -1,4 +1,4 @@
-"""Session continuity, through the pipe: what the session has come to is told once after a restart or a compaction,
+"""Session continuity, through the pipe: the state of the session is sent once after a restart or a compaction,
 and once at a wish; kept to a number; never another chat's."""
 
 from __future__ import annotations

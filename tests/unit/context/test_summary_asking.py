@@ -1,4 +1,4 @@
-"""Asking a model for the summary: what it is told, and what it cannot make the summary say."""
+"""Asking a model for the summary: what it is sent, and what it cannot make the summary say."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from sidecar.tools.base import (
 from sidecar.tools.toolbox import CallResult, Toolbox
 from sidecar.workspace.paths import Workspace
 from tests.support.patience import PATIENCE_S
-from tests.unit.tools.context import OpenHands
+from tests.unit.tools.context import FolderContext
 
 Fact = tuple[Any, ...]
 Reply = Sequence[ReplyPart | Completion | ProviderFailed | anyio.Event]
@@ -203,7 +203,7 @@ def turn_request(
         if tool is None:
             return CallResult(ToolOutcome(toolbox.explain_unknown(call.name), failed=True))
         planned = await tool.prepare(
-            ToolInput(call.input), OpenHands(Workspace(os.path.dirname(__file__)), call.id)
+            ToolInput(call.input), FolderContext(Workspace(os.path.dirname(__file__)), call.id)
         )
         return CallResult(await planned.run())
 

@@ -1,4 +1,4 @@
-"""The tool calls of a step: side by side or alone, and what the model is told of them."""
+"""The tool calls of a step: concurrent or alone, and what the model gets of them."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ async def test_a_notification_is_heard_and_not_answered() -> None:
 
 @asynccontextmanager
 async def pair() -> AsyncIterator[tuple[Peer, Peer, Desk]]:
-    """Two peers in one process, each writing into the other; the second one has a desk."""
+    """Two peers in one process, each writing into the other; the second one has handlers."""
     environment = Desk()
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as tasks:

@@ -1,4 +1,4 @@
-"""The conversations in which a model works in a project: it calls tools, asks for leave, changes files."""
+"""The conversations in which a model works in a project: it calls tools, asks for permission, changes files."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def commands(talk: Talk) -> None:
 
 
 def context(talk: Talk) -> None:
-    """What the model is sent, and how an old part of a chat gives way to a summary and comes back."""
+    """What the model is sent, and how an old part of a chat is replaced by a summary and comes back."""
     _begin(talk)
     talk.hello()
     _open(talk)

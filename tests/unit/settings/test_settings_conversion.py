@@ -1,4 +1,4 @@
-"""What chats are told of the settings about tools and the window."""
+"""What chats get of the settings about tools and the window."""
 
 from __future__ import annotations
 

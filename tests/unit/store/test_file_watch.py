@@ -1,4 +1,4 @@
-"""What is told of files that were removed, replaced or overwritten while a database has them open."""
+"""What is reported of files that were removed, replaced or overwritten while a database has them open."""
 
 from __future__ import annotations
 

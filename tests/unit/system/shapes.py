@@ -127,7 +127,7 @@ LEAVING = [shape for shape in SHAPES if shape.survives is the_group]
 
 
 _ON_THE_WAY = {b"setsid", b"timeout", b"env", b"nohup", b"xargs"}
-"""They are told the token as well, but become or start the process that is meant."""
+"""They get the token as well, but become or start the process that is meant."""
 
 
 def new_token() -> str:

@@ -15,7 +15,7 @@ from sidecar.tools.shell.runner import Bounds, Runner
 from sidecar.workspace.paths import Workspace
 from tests.support.patience import PATIENCE_S
 from tests.unit.system.sandboxes import ORDINARY, PATH, as_ordinary, folder_of, needed_box, run_boxed
-from tests.unit.tools.context import OpenHands, carry_out
+from tests.unit.tools.context import FolderContext, carry_out
 
 MIB = 1024 * 1024
 ENVIRON = {"PATH": PATH, "HOME": "/nonexistent"}
@@ -47,7 +47,7 @@ MEMORY = {
 async def ran(folder: Path, command: str, bounds: Bounds) -> ToolOutcome:
     needed_box()
     tool = RunCommand(Runner("require", os.environ, bounds))
-    context = OpenHands(Workspace(str(folder)))
+    context = FolderContext(Workspace(str(folder)))
     with anyio.fail_after(PATIENCE_S):
         return await carry_out(tool, {"command": command, "timeout_ms": 40_000}, context)
 

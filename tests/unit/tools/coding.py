@@ -1,4 +1,4 @@
-"""Code in every language that a machine may have, and hands to run it with."""
+"""Code in every language that a machine may have, and a tool context to run it with."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sidecar.tools.shell.run_code import RunCode
 from sidecar.tools.shell.runner import Bounds, Runner
 from sidecar.tools.shell.runtimes import RuntimeBroken, first_working, installed_runtimes
 from sidecar.workspace.paths import Workspace
-from tests.unit.tools.context import OpenHands, carry_out
+from tests.unit.tools.context import FolderContext, carry_out
 
 Mode = Literal["auto", "require", "off"]
 
@@ -36,10 +36,10 @@ HELLO = {
 """Prints three words in each: the last is the folder it runs in."""
 
 
-def hands_in(folder: Path, call_key: str = "s1.e1.i1") -> OpenHands:
+def hands_in(folder: Path, call_key: str = "s1.e1.i1") -> FolderContext:
     project = folder / "project"
     project.mkdir(exist_ok=True)
-    return OpenHands(Workspace(str(project)), call_key=call_key)
+    return FolderContext(Workspace(str(project)), call_key=call_key)
 
 
 def needs(language: str) -> None:
@@ -58,5 +58,7 @@ def tool(mode: Mode = "off", **around: Any) -> RunCode:
     return RunCode(Runner(mode, os.environ, Bounds(**around)), installed_runtimes())
 
 
-async def ran(context: OpenHands, language: str, code: str, mode: Mode = "off", **input: Any) -> ToolOutcome:
+async def ran(
+    context: FolderContext, language: str, code: str, mode: Mode = "off", **input: Any
+) -> ToolOutcome:
     return await carry_out(tool(mode), {"language": language, "code": code, **input}, context)

@@ -1,4 +1,4 @@
-"""Real hands for a tool's test: a real workspace, and a record of what the tool showed, planned and asked.
+"""A tool context for tests: a real workspace, and a record of what the tool showed, planned and asked.
 
 Scripted is only the other side: what a person answers, what an editor has not saved, what the model has seen.
 """
@@ -34,7 +34,7 @@ from sidecar.workspace.paths import ReadFilter, Workspace
 T = TypeVar("T")
 
 
-class OpenHands:
+class FolderContext:
     """`answers` are given to `ask` one after the other, then None: nobody can be asked. `unsaved_texts` and
     `seen_hashes` go by the path as the workspace shows it; `app_outcomes` are the app's answers by tool. Leave on the
     way is given as `verdicts` say, then always."""
@@ -101,7 +101,7 @@ class OpenHands:
         return self.unsaved_texts.get(path)
 
 
-async def carry_out(tool: Tool, input: dict[str, Any], context: OpenHands) -> ToolOutcome:
+async def carry_out(tool: Tool, input: dict[str, Any], context: FolderContext) -> ToolOutcome:
     """A call from the plan to the outcome, as if leave was given: the edits are written, what was seen is kept."""
     ready = await tool.prepare(ToolInput(input), context)
     for edit in ready.intent.edits:

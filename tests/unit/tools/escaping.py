@@ -1,6 +1,6 @@
 """Every tool that takes a path, called with one that leads out, and an account of what came of it.
 
-The edits are written by what writes them in the program. Hands that claim to have seen everything leave the
+The edits are written by what writes them in the program. A context that claims to have seen everything leaves the
 confinement as the only thing in the way.
 """
 
@@ -31,7 +31,7 @@ from sidecar.tools.shell.run_command import RunCommand
 from sidecar.tools.shell.runner import Runner
 from sidecar.workspace.paths import Workspace
 from sidecar.workspace.writing import digest, replace
-from tests.unit.tools.context import OpenHands
+from tests.unit.tools.context import FolderContext
 from tests.unit.workspace.corpus import Verdict
 from tests.unit.workspace.trees import SECRET, Tree, hostile, litter, outside
 
@@ -65,7 +65,7 @@ class Account(msgspec.Struct):
     """The database was opened: to close it has dropped the locks on it."""
 
 
-class KnowingHands(OpenHands):
+class KnowingHands(FolderContext):
     """A model that has seen the secret at every path, so that none is safe because it was not read."""
 
     def seen(self, path: str) -> str | None:
@@ -178,7 +178,7 @@ async def trial(tree: Tree, workspace: Workspace, way: Way, paths: Mapping[str, 
     return account
 
 
-async def carry_out(tool: Tool, input: Input, context: OpenHands, tree: Tree, told: list[str]) -> None:
+async def carry_out(tool: Tool, input: Input, context: FolderContext, tree: Tree, told: list[str]) -> None:
     """A call that is given every leave. All that a model, a user or a journal gets to see goes into `told`."""
     told.append(tool.title(ToolInput(input)))
     ready = await tool.prepare(ToolInput(input), context)

@@ -10,16 +10,16 @@ import pytest
 
 from sidecar.tools.base import Tool, ToolError, ToolInput, ToolOutcome
 from sidecar.workspace.paths import Workspace
-from tests.unit.tools.context import OpenHands, carry_out
+from tests.unit.tools.context import FolderContext, carry_out
 
 
 class Project:
-    """A folder, and hands that have seen what was put into it."""
+    """A folder, and a tool context that has seen what was put into it."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
         self.folder = folder
-        self.context = OpenHands(Workspace(str(folder)))
+        self.context = FolderContext(Workspace(str(folder)))
 
     def put(self, path: str, data: bytes, *, seen: bool = True) -> None:
         (self.folder / path).write_bytes(data)

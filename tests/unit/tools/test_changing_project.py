@@ -20,7 +20,7 @@ from sidecar.tools.shell.runner import SET_UPS, Bounds, ExitStatus, ProgramRun, 
 from sidecar.tools.shell.transcript import Transcript
 from sidecar.workspace.paths import Workspace
 from tests.unit.system.sandboxes import PATH, needed_box, seen_folder
-from tests.unit.tools.context import OpenHands
+from tests.unit.tools.context import FolderContext
 
 ENVIRON = {"PATH": PATH, "HOME": "/nonexistent"}
 CLEAN = "in the sandbox: no network, only the project is writable"
@@ -63,7 +63,7 @@ async def ran(
     )
     transcript = Transcript()
     job = ProgramRun(["/bin/bash", "-c", script], 60, cwd, ENVIRON)
-    context = OpenHands(Workspace(str(project)), call_key=f"s/t/{script}")
+    context = FolderContext(Workspace(str(project)), call_key=f"s/t/{script}")
     return await Runner("require", ENVIRON, bounds).run(job, box, transcript, context), transcript.whole()
 
 
@@ -137,7 +137,7 @@ async def test_a_sandbox_that_can_never_be_set_up_is_an_error_and_runs_nothing(p
     box = Unlucky(
         found.program, found.can_limit_memory, found.can_count_processes, found.syscalls, [exchange] * SET_UPS
     )
-    context = OpenHands(Workspace(str(project)))
+    context = FolderContext(Workspace(str(project)))
     with pytest.raises(ToolError, match=r"sandbox could not be set up \(bwrap: .*\.mcp\.json"):
         await Runner("require", ENVIRON).run(
             ProgramRun(["/bin/bash", "-c", "touch ran"], 60, ".", ENVIRON), box, Transcript(), context

@@ -16,7 +16,7 @@ from sidecar.tools.files import file_search
 from sidecar.tools.files.file_search import MAX_FILE_BYTES, MAX_MATCHES, MAX_MATCHES_PER_FILE, find_ripgrep
 from sidecar.tools.files.grep import MAX_LINE, MAX_OUTPUT, Grep
 from sidecar.workspace.paths import Workspace
-from tests.unit.tools.context import OpenHands, carry_out
+from tests.unit.tools.context import FolderContext, carry_out
 
 T = TypeVar("T")
 Find = Callable[[], str | None]
@@ -50,8 +50,8 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def tool_context(project: Path) -> OpenHands:
-    return OpenHands(Workspace(str(project)))
+def tool_context(project: Path) -> FolderContext:
+    return FolderContext(Workspace(str(project)))
 
 
 def put(folder: Path, name: str, data: str | bytes) -> None:
@@ -60,13 +60,15 @@ def put(folder: Path, name: str, data: str | bytes) -> None:
     path.write_bytes(data.encode() if isinstance(data, str) else data)
 
 
-async def found(grep: Grep, tool_context: OpenHands, pattern: str, **more: Any) -> list[str]:
+async def found(grep: Grep, tool_context: FolderContext, pattern: str, **more: Any) -> list[str]:
     outcome = await carry_out(grep, {"pattern": pattern, **more}, tool_context)
     assert not outcome.failed
     return outcome.text.splitlines()
 
 
-async def test_matches_come_with_path_and_line_and_are_recorded(grep: Grep, tool_context: OpenHands) -> None:
+async def test_matches_come_with_path_and_line_and_are_recorded(
+    grep: Grep, tool_context: FolderContext
+) -> None:
     assert await carry_out(grep, {"pattern": "one"}, tool_context) == ToolOutcome(
         "a.py:1:def one():\nsrc/deep/c.txt:1:one more\nsrc/deep/c.txt:2:and one more",
         matched=("a.py", "src/deep/c.txt"),
@@ -97,12 +99,14 @@ async def test_matches_come_with_path_and_line_and_are_recorded(grep: Grep, tool
     ids=str,
 )
 async def test_every_option_says_what_it_means(
-    grep: Grep, tool_context: OpenHands, input: dict[str, Any], expected: list[str]
+    grep: Grep, tool_context: FolderContext, input: dict[str, Any], expected: list[str]
 ) -> None:
     assert await found(grep, tool_context, **input) == expected
 
 
-async def test_lines_between_matches_are_parted(grep: Grep, tool_context: OpenHands, project: Path) -> None:
+async def test_lines_between_matches_are_parted(
+    grep: Grep, tool_context: FolderContext, project: Path
+) -> None:
     put(project, "x.md", "hit\nb\nc\nd\nhit\ne\nhit\n")
     put(project, "y.md", "hit\n")
     assert await found(grep, tool_context, "hit", context=1, glob="*.md") == [
@@ -119,7 +123,7 @@ async def test_lines_between_matches_are_parted(grep: Grep, tool_context: OpenHa
 
 
 async def test_names_and_patterns_of_any_kind_are_taken_as_they_are(
-    grep: Grep, tool_context: OpenHands, project: Path
+    grep: Grep, tool_context: FolderContext, project: Path
 ) -> None:
     for name in ("-e", "--files", "new\nline", "col:on:3:x", "--", "-", "<stdin>"):
         put(project, f"odd/{name}", "--version\n")
@@ -137,13 +141,15 @@ async def test_names_and_patterns_of_any_kind_are_taken_as_they_are(
     assert len(await found(grep, tool_context, "--version", path="odd")) == 8
 
 
-async def test_a_name_that_is_no_text_is_found(grep: Grep, tool_context: OpenHands, project: Path) -> None:
+async def test_a_name_that_is_no_text_is_found(
+    grep: Grep, tool_context: FolderContext, project: Path
+) -> None:
     put(project, os.fsdecode(b"odd\xff.txt"), b"hit \xff\n")
     assert await found(grep, tool_context, "hit") == ["odd\udcff.txt:1:hit \ufffd"]
 
 
 async def test_hidden_files_are_left_out_unless_their_folder_is_asked_for(
-    grep: Grep, tool_context: OpenHands, project: Path
+    grep: Grep, tool_context: FolderContext, project: Path
 ) -> None:
     (project / ".gitignore").write_text("*.txt\n/out/\n")
     for name in (".git/config", "out/x.py", "out/.gitignore", ".github/ci.yml", ".ignore", "sub/.git/x"):
@@ -158,7 +164,7 @@ async def test_hidden_files_are_left_out_unless_their_folder_is_asked_for(
 
 @pytest.mark.sampled(1)
 async def test_binary_and_very_large_files_are_left_out(
-    grep: Grep, tool_context: OpenHands, project: Path
+    grep: Grep, tool_context: FolderContext, project: Path
 ) -> None:
     put(project, "start.bin", b"\0hit\n")
     put(project, "end.bin", b"hit\n" + b"x\n" * 200_000 + b"\0")
@@ -171,12 +177,12 @@ async def test_binary_and_very_large_files_are_left_out(
     assert await found(grep, tool_context, "hit", path="end.bin") == ["No matches."]
 
 
-async def test_long_lines_are_cut(grep: Grep, tool_context: OpenHands, project: Path) -> None:
+async def test_long_lines_are_cut(grep: Grep, tool_context: FolderContext, project: Path) -> None:
     put(project, "min.js", "x" * 100_000 + "hit")
     assert await found(grep, tool_context, "hit") == [f"min.js:1:{'x' * MAX_LINE}…"]
 
 
-async def test_what_is_left_out_is_counted(grep: Grep, tool_context: OpenHands, project: Path) -> None:
+async def test_what_is_left_out_is_counted(grep: Grep, tool_context: FolderContext, project: Path) -> None:
     for number in range(6):
         put(project, f"many/{number}", "hit\n" * (MAX_MATCHES_PER_FILE + 7))
     lines = await found(grep, tool_context, "hit")
@@ -185,14 +191,14 @@ async def test_what_is_left_out_is_counted(grep: Grep, tool_context: OpenHands, 
     assert lines[-1] == f"… {2 * (MAX_MATCHES_PER_FILE + 7)} more matches in other files; ask more narrowly"
 
 
-async def test_many_files_are_counted(grep: Grep, tool_context: OpenHands, project: Path) -> None:
+async def test_many_files_are_counted(grep: Grep, tool_context: FolderContext, project: Path) -> None:
     for number in range(MAX_MATCHES + 3):
         put(project, f"many/{number:03}", "hit\n")
     lines = await found(grep, tool_context, "hit", output="files")
     assert (len(lines), lines[-1]) == (MAX_MATCHES + 1, "… 3 more files")
 
 
-async def test_an_answer_has_a_bound(grep: Grep, tool_context: OpenHands, project: Path) -> None:
+async def test_an_answer_has_a_bound(grep: Grep, tool_context: FolderContext, project: Path) -> None:
     for number in range(5):
         put(project, f"many/{number}", (("x" * MAX_LINE + "\n") * 5 + "hit\n") * 10)
     outcome = await carry_out(grep, {"pattern": "hit", "context": 5}, tool_context)
@@ -206,7 +212,7 @@ async def test_the_database_is_never_shown(grep: Grep, project: Path, tmp_path: 
     put(tmp_path, "chats.db", "one secret\n")
     os.link(tmp_path / "chats.db", project / "b.db")
     own = os.stat(tmp_path / "chats.db")
-    tool_context = OpenHands(Workspace(str(project), forbidden=lambda: {(own.st_dev, own.st_ino)}))
+    tool_context = FolderContext(Workspace(str(project), forbidden=lambda: {(own.st_dev, own.st_ino)}))
     for output in ("lines", "files", "count"):
         text = (await carry_out(grep, {"pattern": "one", "output": output}, tool_context)).text
         assert "a.py" in text
@@ -216,7 +222,7 @@ async def test_the_database_is_never_shown(grep: Grep, project: Path, tmp_path: 
 
 
 async def test_links_are_not_followed_out(
-    grep: Grep, tool_context: OpenHands, project: Path, tmp_path: Path
+    grep: Grep, tool_context: FolderContext, project: Path, tmp_path: Path
 ) -> None:
     put(tmp_path, "outside/secret.txt", "one secret\n")
     os.symlink("../outside", project / "folder")
@@ -236,7 +242,7 @@ async def test_a_file_that_becomes_a_link_while_ripgrep_runs_shows_nothing(
 ) -> None:
     put(tmp_path, "outside/secret.txt", "def one secret\n")
 
-    class Swapping(OpenHands):
+    class Swapping(FolderContext):
         async def block(self, function: Callable[..., T], *args: Any) -> T:
             if function.__name__ == "_lines":
                 os.unlink(project / "a.py")
@@ -249,14 +255,14 @@ async def test_a_file_that_becomes_a_link_while_ripgrep_runs_shows_nothing(
 
 async def test_files_in_a_further_folder_are_found(grep: Grep, project: Path, tmp_path: Path) -> None:
     put(tmp_path, "extra/x.py", "one\n")
-    tool_context = OpenHands(Workspace(str(project), [str(tmp_path / "extra")]))
+    tool_context = FolderContext(Workspace(str(project), [str(tmp_path / "extra")]))
     extra = tool_context.workspace.resolve(str(tmp_path / "extra")).shown
     assert await found(grep, tool_context, "one", path=extra) == [f"{extra}/x.py:1:one"]
 
 
 @pytest.mark.parametrize("pattern", ["(", "[", "*a", "a{2,1}", "\\"])
 async def test_a_pattern_that_is_none_is_told_in_words(
-    grep: Grep, tool_context: OpenHands, pattern: str
+    grep: Grep, tool_context: FolderContext, pattern: str
 ) -> None:
     with pytest.raises(ToolError, match=r"pattern cannot be parsed: .+"):
         await found(grep, tool_context, pattern)
@@ -281,20 +287,20 @@ async def test_a_pattern_that_is_none_is_told_in_words(
     ids=str,
 )
 async def test_a_call_that_is_wrong_is_refused_before_leave_is_asked(
-    grep: Grep, tool_context: OpenHands, input: dict[str, Any]
+    grep: Grep, tool_context: FolderContext, input: dict[str, Any]
 ) -> None:
     with pytest.raises(ToolError):
         await grep.prepare(ToolInput(input), tool_context)
 
 
-async def test_leave_is_asked_for_the_path(grep: Grep, tool_context: OpenHands) -> None:
+async def test_leave_is_asked_for_the_path(grep: Grep, tool_context: FolderContext) -> None:
     assert (await grep.prepare(ToolInput({"pattern": "x", "path": "./src"}), tool_context)).intent == Intent(
         "read", "src"
     )
 
 
 async def test_a_pattern_that_blows_up_is_ended_and_told(
-    tool_context: OpenHands, project: Path, monkeypatch: pytest.MonkeyPatch
+    tool_context: FolderContext, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(project, "bomb.txt", "a" * 60 + "b\n")
     monkeypatch.setattr(file_search, "SECONDS", 1.0)
@@ -305,7 +311,7 @@ async def test_a_pattern_that_blows_up_is_ended_and_told(
 
 
 @needs_ripgrep
-async def test_ripgrep_is_not_impressed_by_such_a_pattern(tool_context: OpenHands, project: Path) -> None:
+async def test_ripgrep_is_not_impressed_by_such_a_pattern(tool_context: FolderContext, project: Path) -> None:
     put(project, "bomb.txt", "a" * 60 + "b\n")
     assert await found(Grep(), tool_context, "^(a+)+$") == ["No matches."]
 
@@ -314,7 +320,7 @@ async def test_a_cancelled_search_leaves_no_process(project: Path) -> None:
     put(project, "bomb.txt", "a" * 60 + "b\n")
     begun = anyio.Event()
 
-    class Watching(OpenHands):
+    class Watching(FolderContext):
         async def block(self, function: Callable[..., T], *args: Any) -> T:
             result = await super().block(function, *args)
             if function.__name__ == "_batch":
@@ -334,7 +340,7 @@ async def test_a_cancelled_search_leaves_no_process(project: Path) -> None:
 @needs_ripgrep
 @pytest.mark.parametrize("output", ["lines", "files", "count"])
 async def test_both_ways_answer_the_same_of_a_real_tree(output: str) -> None:
-    tool_context = OpenHands(Workspace(str(Path(__file__).parents[3])))
+    tool_context = FolderContext(Workspace(str(Path(__file__).parents[3])))
     for more in ({}, {"glob": "tests/**/*.py"}, {"path": "sidecar/tools", "context": 2}):
         input = {"pattern": r"def \w+_s\w*\(", "output": output, **more}
         assert await carry_out(Grep(), input, tool_context) == await carry_out(

@@ -11,19 +11,19 @@ from sidecar.tools.base import Intent, ToolError, ToolInput, ToolOutcome, UserAn
 from sidecar.tools.people.ask_user import CANCELLED, DECLINED, MAX_CHOICES, NOBODY_TO_ASK, AskUser
 from sidecar.tools.people.update_plan import MAX_STEPS, UpdatePlan
 from sidecar.workspace.paths import Workspace
-from tests.unit.tools.context import OpenHands, carry_out
+from tests.unit.tools.context import FolderContext, carry_out
 
 
 @pytest.fixture
-def context(tmp_path: Path) -> OpenHands:
-    return OpenHands(Workspace(str(tmp_path)))
+def context(tmp_path: Path) -> FolderContext:
+    return FolderContext(Workspace(str(tmp_path)))
 
 
 def step(text: object, status: object) -> dict[str, Any]:
     return {"step": text, "status": status}
 
 
-async def test_a_plan_is_shown_in_the_words_of_the_contract(context: OpenHands) -> None:
+async def test_a_plan_is_shown_in_the_words_of_the_contract(context: FolderContext) -> None:
     plan = [step("look", "completed"), step("mend", "in_progress"), step("test", "pending")]
     outcome = await carry_out(UpdatePlan(), {"plan": plan}, context)
     assert outcome == ToolOutcome("The plan is shown: 1 of 3 steps are done.")
@@ -50,7 +50,7 @@ async def test_a_plan_is_shown_in_the_words_of_the_contract(context: OpenHands) 
         [step("look", "pending")] * (MAX_STEPS + 1),
     ],
 )
-async def test_a_plan_that_is_none_is_refused_and_not_shown(context: OpenHands, plan: object) -> None:
+async def test_a_plan_that_is_none_is_refused_and_not_shown(context: FolderContext, plan: object) -> None:
     with pytest.raises(ToolError, match="plan"):
         await carry_out(UpdatePlan(), {"plan": plan}, context)
     assert context.planned == []
@@ -69,7 +69,7 @@ async def test_a_plan_that_is_none_is_refused_and_not_shown(context: OpenHands, 
     ],
 )
 async def test_a_question_is_a_flat_form(
-    context: OpenHands, input: dict[str, Any], properties: dict[str, Any], required: list[str]
+    context: FolderContext, input: dict[str, Any], properties: dict[str, Any], required: list[str]
 ) -> None:
     await carry_out(AskUser(), {"question": "Which?", **input}, context)
     assert context.asked == [("Which?", {"type": "object", "properties": properties, "required": required})]
@@ -87,7 +87,7 @@ async def test_a_question_is_a_flat_form(
         (None, NOBODY_TO_ASK),
     ],
 )
-async def test_every_answer_is_told(context: OpenHands, answer: UserAnswer | None, told: str) -> None:
+async def test_every_answer_is_told(context: FolderContext, answer: UserAnswer | None, told: str) -> None:
     context.answers = [answer] if answer else []
     assert await carry_out(AskUser(), {"question": "Which?"}, context) == ToolOutcome(told)
 
@@ -106,13 +106,15 @@ async def test_every_answer_is_told(context: OpenHands, answer: UserAnswer | Non
     ],
 )
 async def test_a_question_that_is_none_is_refused_and_not_asked(
-    context: OpenHands, input: dict[str, Any]
+    context: FolderContext, input: dict[str, Any]
 ) -> None:
     with pytest.raises(ToolError, match="must"):
         await carry_out(AskUser(), input, context)
     assert context.asked == []
 
 
-async def test_a_question_waits_for_nothing_else_and_needs_no_more_than_reading(context: OpenHands) -> None:
+async def test_a_question_waits_for_nothing_else_and_needs_no_more_than_reading(
+    context: FolderContext,
+) -> None:
     assert AskUser.runs_alone
     assert (await AskUser().prepare(ToolInput({"question": "?"}), context)).intent == Intent("read", ".")

@@ -17,11 +17,11 @@ from tests.support.patience import PATIENCE_S
 from tests.support.processes import poll_until
 from tests.unit.system.shapes import carriers, clear, mentions, new_token
 from tests.unit.tools.coding import OFF, hands_in
-from tests.unit.tools.context import OpenHands, carry_out
+from tests.unit.tools.context import FolderContext, carry_out
 
 
 @pytest.fixture
-def context(tmp_path: Path) -> OpenHands:
+def context(tmp_path: Path) -> FolderContext:
     return hands_in(tmp_path)
 
 
@@ -29,13 +29,13 @@ def listed(*commands: tuple[str, str]) -> list[dict[str, str]]:
     return [{"label": label, "command": command} for label, command in commands]
 
 
-async def ran(context: OpenHands, *commands: tuple[str, str], **input: Any) -> ToolOutcome:
+async def ran(context: FolderContext, *commands: tuple[str, str], **input: Any) -> ToolOutcome:
     return await carry_out(
         RunBatch(Runner("off", os.environ)), {"commands": listed(*commands), **input}, context
     )
 
 
-async def test_each_command_is_told_under_its_label_in_order(context: OpenHands) -> None:
+async def test_each_command_is_told_under_its_label_in_order(context: FolderContext) -> None:
     outcome = await ran(
         context, ("slow", "sleep 0.3; echo late"), ("fast", "echo early; exit 3"), ("none", "true")
     )
@@ -46,7 +46,7 @@ async def test_each_command_is_told_under_its_label_in_order(context: OpenHands)
     assert (outcome.failed, "".join(context.shown)) == (True, "── fast ──\nearly\n── slow ──\nlate\n")
 
 
-async def test_they_run_side_by_side(context: OpenHands) -> None:
+async def test_they_run_side_by_side(context: FolderContext) -> None:
     """Each waits for the file of the other, so that one after the other would never end."""
     meet = "touch {0}; until [ -e {1} ]; do sleep 0.01; done; echo met"
     commands = (("a", meet.format("a", "b")), ("b", meet.format("b", "a")))
@@ -55,7 +55,7 @@ async def test_they_run_side_by_side(context: OpenHands) -> None:
 
 
 @pytest.mark.slow
-async def test_no_more_than_asked_for_run_at_once(context: OpenHands) -> None:
+async def test_no_more_than_asked_for_run_at_once(context: FolderContext) -> None:
     step = "mkdir running || echo two at once; sleep {}; rmdir running"
     outcome = await ran(context, *((str(n), step.format(0.05)) for n in range(4)), concurrency=1)
     assert "two at once" not in outcome.text
@@ -63,7 +63,7 @@ async def test_no_more_than_asked_for_run_at_once(context: OpenHands) -> None:
     assert "two at once" in crowd.text
 
 
-async def test_the_time_is_for_all_and_what_was_not_begun_is_told(context: OpenHands) -> None:
+async def test_the_time_is_for_all_and_what_was_not_begun_is_told(context: FolderContext) -> None:
     token = new_token()
     commands = (("first", "echo 1"), ("hangs", f"exec sleep {token}"), ("late", "touch late"))
     outcome = await ran(context, *commands, concurrency=1, timeout_ms=1000)
@@ -73,21 +73,21 @@ async def test_the_time_is_for_all_and_what_was_not_begun_is_told(context: OpenH
     assert (outcome.failed, mentions(token), os.listdir(context.workspace.root)) == (True, set(), [])
 
 
-async def test_what_got_no_leave_is_told_and_not_run(context: OpenHands) -> None:
+async def test_what_got_no_leave_is_told_and_not_run(context: FolderContext) -> None:
     context.refused[0] = "Denied: so it is."
     outcome = await ran(context, ("a", "touch a"), ("b", "touch b"))
     assert outcome.text.startswith("## a: Denied: so it is.\n## b: exit code 0")
     assert os.listdir(context.workspace.root) == ["b"]
 
 
-async def test_leave_is_asked_for_each_command(context: OpenHands) -> None:
+async def test_leave_is_asked_for_each_command(context: FolderContext) -> None:
     input: JsonObject = {"commands": listed(("a", "make"), ("b", "make test"))}
     ready = await RunBatch(Runner("off", os.environ)).prepare(ToolInput(input), context)
     parts = (("a", "make"), ("b", "make test"))
     assert ready.intent == Intent("run", "# a\nmake\n# b\nmake test", folder=".", parts=parts, sandbox=OFF)
 
 
-async def test_a_cancelled_batch_leaves_no_process(context: OpenHands) -> None:
+async def test_a_cancelled_batch_leaves_no_process(context: FolderContext) -> None:
     token = new_token()
     commands = [(str(n), f"trap '' TERM; env -i setsid sleep {token}; wait") for n in range(3)]
     try:
@@ -101,7 +101,7 @@ async def test_a_cancelled_batch_leaves_no_process(context: OpenHands) -> None:
 
 
 @pytest.mark.slow
-async def test_one_that_kills_its_keeper_takes_no_other_with_it(context: OpenHands) -> None:
+async def test_one_that_kills_its_keeper_takes_no_other_with_it(context: FolderContext) -> None:
     outcome = await ran(
         context, ("kills", "sleep 1000 & kill -KILL $PPID; wait"), ("stays", "sleep 1.5; echo here")
     )
@@ -109,7 +109,7 @@ async def test_one_that_kills_its_keeper_takes_no_other_with_it(context: OpenHan
     assert "## stays: exit code 0; 5 bytes\nhere" in outcome.text
 
 
-async def test_floods_are_bounded_each_and_come_by_their_ends(context: OpenHands) -> None:
+async def test_floods_are_bounded_each_and_come_by_their_ends(context: FolderContext) -> None:
     flood = f"yes flood | head -c {2 * MAX_OUTPUT_BYTES}; echo; echo the end"
     outcome = await ran(context, *((str(n), flood) for n in range(3)))
     assert outcome.text.count("the end\n") == 3
@@ -141,7 +141,7 @@ async def test_floods_are_bounded_each_and_come_by_their_ends(context: OpenHands
         ({"commands": listed(("a", "ls")), "timeout_ms": 600_001}, "`timeout_ms` must be at most 600000."),
     ],
 )
-async def test_wrong_parameters_are_told(context: OpenHands, input: dict[str, Any], words: str) -> None:
+async def test_wrong_parameters_are_told(context: FolderContext, input: dict[str, Any], words: str) -> None:
     with pytest.raises(ToolError) as caught:
         await RunBatch(Runner("off", os.environ)).prepare(ToolInput(input), context)
     assert str(caught.value).startswith(words)

@@ -23,11 +23,11 @@ from sidecar.tools.shell.transcript import MAX_KEPT_BYTES
 from tests.support.processes import rss_bytes
 from tests.unit.system.shapes import clear, mentions, new_token
 from tests.unit.tools.coding import HELLO, OFF, Mode, hands_in, needs, needs_bubblewrap, ran, tool
-from tests.unit.tools.context import OpenHands, properties_of
+from tests.unit.tools.context import FolderContext, properties_of
 
 
 @pytest.fixture
-def context(tmp_path: Path) -> OpenHands:
+def context(tmp_path: Path) -> FolderContext:
     return hands_in(tmp_path, call_key=f"{tmp_path.name}.e1.i1")
 
 
@@ -49,7 +49,7 @@ def mode(request: pytest.FixtureRequest) -> Mode:
 
 @pytest.mark.parametrize("language", HELLO)
 async def test_what_is_printed_comes_back_from_the_project(
-    context: OpenHands, language: str, mode: Mode, tmp_path: Path, temporary: Path
+    context: FolderContext, language: str, mode: Mode, tmp_path: Path, temporary: Path
 ) -> None:
     needs(language)
     outcome = await ran(context, language, HELLO[language], mode)
@@ -66,7 +66,7 @@ COMPILED = {
 
 @pytest.mark.parametrize("language", COMPILED)
 async def test_code_that_does_not_compile_says_so_and_is_not_run(
-    context: OpenHands, language: str, temporary: Path
+    context: FolderContext, language: str, temporary: Path
 ) -> None:
     needs(language)
     code, words = COMPILED[language]
@@ -76,7 +76,7 @@ async def test_code_that_does_not_compile_says_so_and_is_not_run(
     assert (outcome.failed, os.listdir(temporary)) == (True, [])
 
 
-async def test_leave_is_asked_for_the_whole_code_and_its_language(context: OpenHands) -> None:
+async def test_leave_is_asked_for_the_whole_code_and_its_language(context: FolderContext) -> None:
     code = "print(1)\n" * 500
     ready = await tool().prepare(ToolInput({"language": "Py", "code": code}), context)
     assert ready.intent == Intent(
@@ -107,19 +107,19 @@ def test_only_what_is_installed_is_told() -> None:
         ({"language": "python", "code": "1", "timeout_ms": 600_001}, "`timeout_ms` must be at most 600000."),
     ],
 )
-async def test_wrong_parameters_are_told(context: OpenHands, input: dict[str, Any], words: str) -> None:
+async def test_wrong_parameters_are_told(context: FolderContext, input: dict[str, Any], words: str) -> None:
     with pytest.raises(ToolError) as caught:
         await tool().prepare(ToolInput(input), context)
     assert str(caught.value).startswith(words)
 
 
-async def test_a_language_that_is_not_here_is_told_with_those_that_are(context: OpenHands) -> None:
+async def test_a_language_that_is_not_here_is_told_with_those_that_are(context: FolderContext) -> None:
     only = RunCode(Runner("off", os.environ), {"shell": runtimes.installed_runtimes()["shell"]})
     with pytest.raises(ToolError, match=r"ruby is not installed here\. There is shell\."):
         await only.prepare(ToolInput({"language": "rb", "code": "1"}), context)
 
 
-async def test_a_folder_that_cannot_be_made_is_told(context: OpenHands) -> None:
+async def test_a_folder_that_cannot_be_made_is_told(context: FolderContext) -> None:
     scratch.make(context.call_key)
     with pytest.raises(ToolError, match="The code could not be written: File exists"):
         await ran(context, "shell", "true")
@@ -140,14 +140,14 @@ def test_what_the_model_is_told_of_both_tools_is_short() -> None:
 
 
 @pytest.mark.sampled(1)
-async def test_output_without_a_line_break_comes_back(context: OpenHands, mode: Mode) -> None:
+async def test_output_without_a_line_break_comes_back(context: FolderContext, mode: Mode) -> None:
     outcome = await ran(context, "python", "print('x' * 3_000_000, end='')", mode)
     assert outcome.whole
     assert outcome.whole.splitlines()[0] == "x" * 3_000_000
     assert (outcome.exit_code, len("".join(context.shown))) == (0, 3_000_000)
 
 
-async def test_bytes_that_are_no_text_come_back_as_well_formed_text(context: OpenHands) -> None:
+async def test_bytes_that_are_no_text_come_back_as_well_formed_text(context: FolderContext) -> None:
     await ran(
         context, "python", "import os, sys\nsys.stdout.buffer.write(os.urandom(300_000) + bytes(range(256)))"
     )
@@ -155,7 +155,7 @@ async def test_bytes_that_are_no_text_come_back_as_well_formed_text(context: Ope
     "".join(context.shown).encode()
 
 
-async def test_half_an_emoji_waits_for_its_other_half(context: OpenHands) -> None:
+async def test_half_an_emoji_waits_for_its_other_half(context: FolderContext) -> None:
     halves = (
         "import os, time\nfor byte in '😀é'.encode():\n    os.write(1, bytes([byte]))\n    time.sleep(0.12)\n"
     )
@@ -166,7 +166,9 @@ async def test_half_an_emoji_waits_for_its_other_half(context: OpenHands) -> Non
 
 
 @pytest.mark.sampled(1)
-async def test_endless_output_ends_with_its_time_in_bounded_memory(context: OpenHands, mode: Mode) -> None:
+async def test_endless_output_ends_with_its_time_in_bounded_memory(
+    context: FolderContext, mode: Mode
+) -> None:
     before = rss_bytes(os.getpid())
     outcome = await ran(context, "shell", "yes endless", mode, timeout_ms=1500)
     assert "[killed: the time limit of 1.5 s was over; " in outcome.text.splitlines()[-1]
@@ -176,7 +178,7 @@ async def test_endless_output_ends_with_its_time_in_bounded_memory(context: Open
 
 @pytest.mark.sampled(1)
 async def test_code_that_is_deaf_to_the_end_is_killed(
-    context: OpenHands, mode: Mode, temporary: Path
+    context: FolderContext, mode: Mode, temporary: Path
 ) -> None:
     token = new_token()
     code = f"import os, signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nos.execv('/bin/sleep', ['x', '{token}'])"
@@ -188,7 +190,7 @@ async def test_code_that_is_deaf_to_the_end_is_killed(
 
 
 async def test_folders_that_the_code_has_closed_and_links_out_of_them_are_cleaned_up(
-    context: OpenHands, tmp_path: Path, temporary: Path
+    context: FolderContext, tmp_path: Path, temporary: Path
 ) -> None:
     (tmp_path / "precious").write_text("kept")
     code = f"cd {temporary}/sidecar-*\nmkdir -p a/b/c\nln -s {tmp_path} a/b/out\nchmod 0 a/b/c a"
@@ -198,7 +200,9 @@ async def test_folders_that_the_code_has_closed_and_links_out_of_them_are_cleane
 
 
 @pytest.mark.sampled(1)
-async def test_modules_of_the_project_can_be_imported(context: OpenHands, tmp_path: Path, mode: Mode) -> None:
+async def test_modules_of_the_project_can_be_imported(
+    context: FolderContext, tmp_path: Path, mode: Mode
+) -> None:
     (tmp_path / "project/looms.py").write_text("count = 7")
     (tmp_path / "project/node_modules/looms").mkdir(parents=True)
     (tmp_path / "project/node_modules/looms/index.js").write_text("module.exports = { count: 7 }")
@@ -263,7 +267,12 @@ SHIMS = {
 @pytest.mark.parametrize("shim", SHIMS)
 @pytest.mark.parametrize(("language", "name"), [("rust", "rustc"), ("ruby", "ruby"), ("php", "php")])
 async def test_a_shim_that_does_not_run_is_no_language(
-    context: OpenHands, shim: str, language: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    context: FolderContext,
+    shim: str,
+    language: str,
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(runtimes, "TRIAL_S", 20.0 if "1 s" not in SHIMS[shim][1] else 1.0)
     folder = tmp_path / "shims"

@@ -21,7 +21,7 @@ from sidecar.workspace.paths import Workspace
 from tests.support.patience import PATIENCE_S
 from tests.support.processes import poll_until, rss_bytes
 from tests.unit.system.shapes import carriers, clear, mentions, new_token
-from tests.unit.tools.context import OpenHands, carry_out
+from tests.unit.tools.context import FolderContext, carry_out
 
 OFF = Confinement(False, 'the settings switch it off (sandbox = "off")')
 NOT_BOXED = "not sandboxed]"
@@ -30,9 +30,9 @@ BOXED = "in the sandbox: no network, only the project is writable]"
 
 
 @pytest.fixture
-def context(tmp_path: Path) -> OpenHands:
+def context(tmp_path: Path) -> FolderContext:
     (tmp_path / "project/sub").mkdir(parents=True)
-    return OpenHands(Workspace(str(tmp_path / "project")), call_key="s1/t1/c1")
+    return FolderContext(Workspace(str(tmp_path / "project")), call_key="s1/t1/c1")
 
 
 @pytest.fixture(params=["auto", "off"])
@@ -47,7 +47,7 @@ def needs_bubblewrap() -> None:
         pytest.skip("bubblewrap does not work here")
 
 
-async def ran(context: OpenHands, command: str, mode: Mode = "off", **input: Any) -> ToolOutcome:
+async def ran(context: FolderContext, command: str, mode: Mode = "off", **input: Any) -> ToolOutcome:
     return await carry_out(RunCommand(Runner(mode, os.environ)), {"command": command, **input}, context)
 
 
@@ -72,20 +72,20 @@ async def ran(context: OpenHands, command: str, mode: Mode = "off", **input: Any
     ],
 )
 async def test_the_outcome_is_the_output_and_how_it_ended(
-    context: OpenHands, command: str, text: str, code: int
+    context: FolderContext, command: str, text: str, code: int
 ) -> None:
     assert await ran(context, command) == ToolOutcome(text, failed=code != 0, exit_code=code)
     assert "".join(context.shown).splitlines() == text.splitlines()[:-1]
 
 
-async def test_it_says_that_it_ran_in_the_sandbox(context: OpenHands) -> None:
+async def test_it_says_that_it_ran_in_the_sandbox(context: FolderContext) -> None:
     needs_bubblewrap()
     outcome = await ran(context, "echo hello; exit 4", "auto")
     assert outcome == ToolOutcome(f"hello\n[exit code 4; {BOXED}", failed=True, exit_code=4)
 
 
 async def test_in_the_sandbox_the_project_can_be_changed_and_its_parent_not(
-    context: OpenHands, tmp_path: Path
+    context: FolderContext, tmp_path: Path
 ) -> None:
     needs_bubblewrap()
     await ran(context, "touch here ../../there", "auto", cwd="sub")
@@ -93,7 +93,7 @@ async def test_in_the_sandbox_the_project_can_be_changed_and_its_parent_not(
 
 
 @pytest.mark.sampled(1)
-async def test_the_time_limit_kills_it_and_is_told(context: OpenHands, mode: Mode) -> None:
+async def test_the_time_limit_kills_it_and_is_told(context: FolderContext, mode: Mode) -> None:
     token = new_token()
     outcome = await ran(context, f"setsid sleep {token} & echo begun; wait", mode, timeout_ms=1500)
     ending = BOXED if mode == "auto" else NOT_BOXED
@@ -101,7 +101,7 @@ async def test_the_time_limit_kills_it_and_is_told(context: OpenHands, mode: Mod
     assert (outcome.failed, mentions(token)) == (True, set())
 
 
-async def test_it_may_clean_up_before_it_is_killed(context: OpenHands, mode: Mode) -> None:
+async def test_it_may_clean_up_before_it_is_killed(context: FolderContext, mode: Mode) -> None:
     script = "trap 'echo cleaned; exit' TERM; sleep 1000 & wait"
     for _ in range(5):  # a machine that is busy may need longer than it is given
         if "cleaned\n" in (await ran(context, script, mode, timeout_ms=500)).text:
@@ -110,7 +110,7 @@ async def test_it_may_clean_up_before_it_is_killed(context: OpenHands, mode: Mod
         pytest.fail("it was killed without being asked to end")
 
 
-async def test_a_cancelled_call_leaves_no_process(context: OpenHands, mode: Mode) -> None:
+async def test_a_cancelled_call_leaves_no_process(context: FolderContext, mode: Mode) -> None:
     token = new_token()
     up = lambda: bool(carriers(token))  # noqa: E731
     try:
@@ -123,7 +123,7 @@ async def test_a_cancelled_call_leaves_no_process(context: OpenHands, mode: Mode
         clear(token)
 
 
-async def test_leave_is_asked_for_the_exact_command_and_its_folder(context: OpenHands) -> None:
+async def test_leave_is_asked_for_the_exact_command_and_its_folder(context: FolderContext) -> None:
     tool = RunCommand(Runner("off", os.environ))
     ready = await tool.prepare(ToolInput({"command": "make  test\n", "cwd": "./sub/../sub"}), context)
     assert ready.intent == Intent("run", "make  test\n", folder="sub", sandbox=OFF)
@@ -131,7 +131,7 @@ async def test_leave_is_asked_for_the_exact_command_and_its_folder(context: Open
 
 
 async def test_it_runs_in_the_folder_that_was_asked_for(
-    context: OpenHands, tmp_path: Path, mode: Mode
+    context: FolderContext, tmp_path: Path, mode: Mode
 ) -> None:
     outcome = await ran(context, "pwd -P; echo $PWD", mode, cwd="sub")
     assert outcome.text.splitlines()[:2] == [str(tmp_path / "project/sub")] * 2
@@ -140,7 +140,7 @@ async def test_it_runs_in_the_folder_that_was_asked_for(
 @pytest.mark.parametrize(
     "cwd", ["..", "/", "/etc", "sub/../..", "link", "missing", "file", "a\0b", "x" * 5000]
 )
-async def test_a_folder_outside_is_refused(context: OpenHands, tmp_path: Path, cwd: str) -> None:
+async def test_a_folder_outside_is_refused(context: FolderContext, tmp_path: Path, cwd: str) -> None:
     os.symlink("/etc", tmp_path / "project/link")
     open(tmp_path / "project/file", "w").close()  # noqa: ASYNC230
     with pytest.raises(Refused):
@@ -150,7 +150,7 @@ async def test_a_folder_outside_is_refused(context: OpenHands, tmp_path: Path, c
 
 
 async def test_a_folder_that_becomes_a_link_after_leave_was_given_runs_nothing(
-    context: OpenHands, tmp_path: Path, mode: Mode
+    context: FolderContext, tmp_path: Path, mode: Mode
 ) -> None:
     ready = await RunCommand(Runner(mode, os.environ)).prepare(
         ToolInput({"command": "touch ran", "cwd": "sub"}), context
@@ -178,19 +178,19 @@ async def test_a_folder_that_becomes_a_link_after_leave_was_given_runs_nothing(
         ({"command": "ls", "cwd": 5}, "`cwd` must be text."),
     ],
 )
-async def test_wrong_parameters_are_told(context: OpenHands, input: dict[str, Any], words: str) -> None:
+async def test_wrong_parameters_are_told(context: FolderContext, input: dict[str, Any], words: str) -> None:
     with pytest.raises(ToolError) as caught:
         await RunCommand(Runner("off", os.environ)).prepare(ToolInput(input), context)
     assert str(caught.value).startswith(words)
 
 
-async def test_the_longest_command_runs(context: OpenHands) -> None:
+async def test_the_longest_command_runs(context: FolderContext) -> None:
     outcome = await ran(context, "true " + "x" * (MAX_COMMAND - 5))
     assert outcome.exit_code == 0
 
 
 async def test_where_a_sandbox_is_required_and_missing_nothing_runs(
-    context: OpenHands, monkeypatch: pytest.MonkeyPatch
+    context: FolderContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     sandbox.detect.cache_clear()
@@ -203,38 +203,38 @@ async def test_where_a_sandbox_is_required_and_missing_nothing_runs(
         sandbox.detect.cache_clear()
 
 
-async def test_the_command_sees_its_call_but_no_key(context: OpenHands) -> None:
+async def test_the_command_sees_its_call_but_no_key(context: FolderContext) -> None:
     environ = {**os.environ, "SOME_API_KEY": "k", "SIDECAR_HOME": "/x", "LANG": "C"}
     tool = RunCommand(Runner("off", environ))
     outcome = await carry_out(tool, {"command": "env | grep -E '^(SIDECAR|SOME|LANG)'| sort"}, context)
     assert outcome.text.splitlines()[:-1] == ["LANG=C", "SIDECAR_CALL=s1/t1/c1"]
 
 
-async def test_a_key_that_a_command_prints_is_hidden(context: OpenHands) -> None:
+async def test_a_key_that_a_command_prints_is_hidden(context: FolderContext) -> None:
     redact.add_secrets(["sk-printed-by-a-command"])
     outcome = await ran(context, "echo sk-printed-by''-a-command")
     assert (outcome.text.splitlines()[0], "".join(context.shown)) == ("(hidden)", "(hidden)\n")
 
 
-async def test_repositories_that_appear_are_told(context: OpenHands) -> None:
+async def test_repositories_that_appear_are_told(context: FolderContext) -> None:
     outcome = await ran(context, "mkdir -p .git/hooks; touch .git/hooks/pre-commit")
     assert "it created .git, .git/hooks, by which git can run programs" in outcome.text
 
 
-async def test_characters_that_are_cut_by_a_read_are_shown_whole(context: OpenHands) -> None:
+async def test_characters_that_are_cut_by_a_read_are_shown_whole(context: FolderContext) -> None:
     await ran(context, "yes aä€😀 | head -c 110000")
     assert "".join(context.shown) == "aä€😀\n" * 10_000
     assert len(context.shown) > 6
 
 
-async def test_bytes_that_are_no_text_are_replaced(context: OpenHands) -> None:
+async def test_bytes_that_are_no_text_are_replaced(context: FolderContext) -> None:
     outcome = await ran(context, "printf 'a\\xff\\x00b\\xf0\\x9f'")
     assert outcome.text.splitlines()[0] == "a\ufffd\ufffdb\ufffd"
     await ran(context, "head -c 100000 /dev/urandom")
     assert all(len(piece.encode(errors="strict")) <= 3 * READ_BYTES for piece in context.shown)
 
 
-async def test_small_writes_are_shown_together_and_large_ones_in_pieces(context: OpenHands) -> None:
+async def test_small_writes_are_shown_together_and_large_ones_in_pieces(context: FolderContext) -> None:
     await ran(context, "for n in {1..2000}; do echo $n; done")
     assert len(context.shown) < 200
     context.shown.clear()
@@ -243,7 +243,9 @@ async def test_small_writes_are_shown_together_and_large_ones_in_pieces(context:
     assert max(map(len, context.shown)) <= READ_BYTES
 
 
-async def test_a_long_output_comes_as_its_beginning_and_end_and_whole_beside_it(context: OpenHands) -> None:
+async def test_a_long_output_comes_as_its_beginning_and_end_and_whole_beside_it(
+    context: FolderContext,
+) -> None:
     outcome = await ran(context, "seq 100000")
     lines = outcome.text.splitlines()
     output = "".join(f"{n}\n" for n in range(1, 100_001))
@@ -256,7 +258,7 @@ async def test_a_long_output_comes_as_its_beginning_and_end_and_whole_beside_it(
     assert outcome.whole == f"{output}[exit code 0; {NOT_BOXED}"
 
 
-async def test_a_flood_is_read_to_its_end_in_bounded_memory(context: OpenHands) -> None:
+async def test_a_flood_is_read_to_its_end_in_bounded_memory(context: FolderContext) -> None:
     before = rss_bytes(os.getpid())
     outcome = await ran(context, "yes flood | head -c 49999998; echo the end")
     assert outcome.exit_code == 0

@@ -23,7 +23,7 @@ from sidecar.tools.web.reaching import FetchLimits, Unavailable, WebClient
 from sidecar.workspace.paths import Workspace
 from tests.blackbox.models.network import listening
 from tests.support.patience import PATIENCE_S
-from tests.unit.tools.context import OpenHands
+from tests.unit.tools.context import FolderContext
 from tests.unit.web.server import Site, Tunnel
 
 PUBLIC = "93.184.215.14"
@@ -44,7 +44,7 @@ class Internet:
         self.now = 1_800_000_000.0
         self.store = store
         self.web = PageFetcher(store, WebClient(self.resolve, limits), lambda: self.now)
-        self.context = OpenHands(Workspace(folder))
+        self.context = FolderContext(Workspace(folder))
         self.ports = {80: 0, 443: 0}
         self.proxy = Tunnel(lambda port: self.ports.get(port) or self.ports[80])
         self.name("public.test", PUBLIC)

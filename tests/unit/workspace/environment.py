@@ -108,7 +108,7 @@ class Desk:
 
 
 class Chat(Desk):
-    """A desk with turns that branch: `head` is the newest visible turn, "" before the first."""
+    """A ledger with turns that branch: `head` is the newest visible turn, "" before the first."""
 
     def __init__(self, files: Files | None = None) -> None:
         super().__init__(files)

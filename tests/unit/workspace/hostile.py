@@ -344,7 +344,7 @@ REFUSED = {
     "alternates",
     "bare",
 }
-"""Those of which nothing is told; of all others it is told what is staged, and mostly what is not."""
+"""Those of which nothing is reported; of all others what is staged is, and mostly what is not."""
 
 UNREADABLE = {"promisor", "pipes in the tree"}
 """Those whose unstaged changes git itself cannot tell."""

@@ -178,7 +178,7 @@ def test_git_finds_files_of_any_name(repository: Repository, name: str, data: by
 
 
 def split_as_text(data: bytes) -> list[bytes]:
-    """The broken twin: lines that end at `\\r` too, as `splitlines` has them."""
+    """The mutant: lines that end at `\\r` too, as `splitlines` has them."""
     return data.splitlines(keepends=True)
 
 

@@ -1,4 +1,4 @@
-"""What git says of a project is told, and nothing that a repository plants is run or read for it."""
+"""What git says of a project is reported, and nothing that a repository plants is run or read for it."""
 
 from __future__ import annotations
 

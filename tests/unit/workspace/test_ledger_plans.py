@@ -183,7 +183,7 @@ STEPS = st.lists(
 def test_no_sequence_overwrites_what_is_not_kept_and_many_patches_go_as_single_ones(
     steps: list[tuple[str, str, bytes | None, set[int]]],
 ) -> None:
-    """The desk itself checks what is overwritten."""
+    """The test's ledger checks what is overwritten."""
     chat = Chat({"f": b"0"})
     for what, path, data, numbers in steps:
         chosen = [patch for at, patch in enumerate(chat.shown()) if at in numbers]

@@ -1,4 +1,4 @@
-"""What the tests of mounted servers share: servers of their own, the states that are told, and looks at processes."""
+"""What the tests of mounted servers share: servers of their own, the states that are reported, and their processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sidecar.tools.base import Tool, ToolOutcome
 from sidecar.tools.mcp import ServerConfig, Servers, ServerState, parse_servers
 from sidecar.workspace.paths import Workspace
 from tests.support.patience import PATIENCE_S
-from tests.unit.tools.context import OpenHands, carry_out
+from tests.unit.tools.context import FolderContext, carry_out
 
 HERE = Path(__file__).parent
 
@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 class Mount:
     """Servers in a task group of the test's own; `told` is every state that was announced."""
 
-    def __init__(self, servers: Servers, context: OpenHands) -> None:
+    def __init__(self, servers: Servers, context: FolderContext) -> None:
         self.servers = servers
         self.context = context
         self.told: list[dict[str, Any]] = []
@@ -58,7 +58,7 @@ class Mount:
 async def mounting(tmp_path: Path, environ: dict[str, str] | None = None) -> AsyncIterator[Mount]:
     """Servers that are closed at the end, which leaves nothing behind."""
     async with anyio.create_task_group() as tasks:
-        context = OpenHands(Workspace(str(tmp_path)))
+        context = FolderContext(Workspace(str(tmp_path)))
         mount: Mount
         servers = Servers(
             tasks, dict(os.environ if environ is None else environ), lambda *news: mount.hear(*news)

@@ -1,4 +1,4 @@
-"""Servers that do not start, break, lie, hang or never stop talking, and what is told of them."""
+"""Servers that do not start, break, lie, hang or never stop talking, and what is reported of them."""
 
 from __future__ import annotations
 
