@@ -13,6 +13,8 @@ import pytest
 
 from tests.support.spawner import Spawner
 
+pytestmark = pytest.mark.slow
+
 Command = Callable[..., str]
 
 
@@ -103,7 +105,6 @@ def remove_server(home: Path, project: Path) -> None:
     (home / ".claude.json").unlink()
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
@@ -161,7 +162,6 @@ def test_opencode_waits_for_its_plugins_without_a_network(
     assert checked("opencode").startswith("ok")
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "file", "settings", "said"),
     [

@@ -11,6 +11,8 @@ import pytest
 
 from .shell import Shell, Terminal, call
 
+pytestmark = pytest.mark.slow
+
 ASKED = "[s] no, and stop"
 EDIT = call("edit_file", path="add.py", old_string="a - b", new_string="a + b")
 READ = call("read_file", path="add.py")
@@ -101,7 +103,6 @@ def test_a_command_without_a_sandbox_is_shown_with_the_reason(project: Shell) ->
         leave(screen)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("key", "told", "statuses"),
     [
@@ -154,7 +155,6 @@ def test_no_and_stop_ends_the_turn_and_no_with_words_tells_them_to_the_model(pro
     assert "a - b" in (project.folder / "add.py").read_text()
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("typed", ["\r", " ", "x", "\x1b[A", "\x1bOP", "yes", "\x04"])
 def test_what_is_no_choice_asks_again(project: Shell, typed: str) -> None:
     project.play([RUN, "Over."])

@@ -8,6 +8,8 @@ import pytest
 
 from .shell import Shell, call
 
+pytestmark = pytest.mark.slow
+
 PLAN = [("Read", "completed"), ("Fix", "in_progress"), ("Test", "pending")]
 READ = call("read_file", path="add.py")
 EDIT = call("edit_file", path="add.py", old_string="a - b", new_string="a + b")
@@ -78,7 +80,6 @@ def test_a_call_that_the_mode_denies_says_why(project: Shell) -> None:
         screen.wait_for("Over.")
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("mode", "step", "told"),
     [
@@ -110,7 +111,6 @@ def test_the_mode_gives_leave_in_a_script(project: Shell) -> None:
     assert "a + b" in (project.folder / "add.py").read_text()
 
 
-@pytest.mark.slow
 def test_the_project_is_the_folder_one_is_in_and_a_chat_keeps_its_own(project: Shell) -> None:
     (project.folder / "other").mkdir()
     (project.folder / "other" / "add.py").write_text("the other one\n")

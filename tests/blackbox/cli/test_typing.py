@@ -10,6 +10,8 @@ import pytest
 
 from .shell import Shell, Terminal, call
 
+pytestmark = pytest.mark.slow
+
 
 def prompts(shell: Shell, chat: str) -> list[str]:
     return [item["text"] for item in shell.items(chat, "user")]

@@ -19,6 +19,8 @@ from tests.support.spawner import Spawner
 from tests.support.wire import Json
 from tests.unit.foreign.shown import SAMPLES, lay_out, read_all
 
+pytestmark = pytest.mark.slow
+
 CLAUDE = "claude-code:bde120ce-2ff5-4643-a694-b82ed5002b9f"
 CODEX = "codex:01a1f284-9a55-7f03-8527-a42f2b1f79cd"
 

@@ -13,6 +13,8 @@ from tests.blackbox.work.workbench import call
 from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
 
+pytestmark = pytest.mark.slow
+
 TRIGGERS = {
     "a trigger that trusts": "CREATE TRIGGER t AFTER INSERT ON projects BEGIN UPDATE projects SET trusted = 1; END",
     "a trigger that allows": "CREATE TRIGGER t AFTER DELETE ON permission_rules BEGIN INSERT INTO permission_rules"
@@ -41,7 +43,6 @@ def use(sidecar: Sidecar, scene: Scene) -> str:
 
 @pytest.mark.parametrize("name", PLANTS)
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.sampled(1)
 def test_nothing_of_it_runs_allows_or_reaches_anything(spawn: Spawner, way: str, name: str) -> None:
     scene = Scene(spawn)
     scene.make(PLANTS[name])
@@ -51,7 +52,6 @@ def test_nothing_of_it_runs_allows_or_reaches_anything(spawn: Spawner, way: str,
     assert files(scene.project) == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["auto", "trust", "a rule of the user"])
 def test_a_twin_that_takes_a_database_as_it_is_is_caught(spawn: Spawner, tmp_path: Path, name: str) -> None:
     scene = Scene(spawn)
@@ -64,7 +64,6 @@ def test_a_twin_that_takes_a_database_as_it_is_is_caught(spawn: Spawner, tmp_pat
     assert scene.canary.exists() or (scene.project / "RAN").exists()
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_what_was_said_is_there_and_the_database_is_kept_as_it_was(spawn: Spawner, way: str) -> None:
     scene = Scene(spawn)
@@ -86,7 +85,6 @@ def test_what_was_said_is_there_and_the_database_is_kept_as_it_was(spawn: Spawne
 FOLDERS = ["outside", "home/.aws", "home", "", "home/.ssh/keys", "project"]
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("folder", FOLDERS)
 @pytest.mark.parametrize("way", WAYS)
 def test_no_folder_of_it_is_read_until_an_app_names_it(spawn: Spawner, way: str, folder: str) -> None:
@@ -152,7 +150,6 @@ def reports(sidecar: Sidecar) -> list[object]:
     return [(data["state"], data["stripped"]) for data in told if "stripped" in data]
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", STRIPPED)
 @pytest.mark.parametrize("way", ["a data folder", "put in place by hand"])
 def test_the_app_is_told_once_what_was_removed(spawn: Spawner, way: str, name: str) -> None:
@@ -191,7 +188,6 @@ def test_a_backup_of_another_that_is_trusted_keeps_everything(spawn: Spawner) ->
     assert scene.user().call("chat/open", chatId="c")["config"]["mode"] == "auto"
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", TRIGGERS)
 @pytest.mark.parametrize("way", ["restore", "a data folder"])
 def test_a_schema_that_no_sidecar_makes_is_refused(spawn: Spawner, way: str, name: str) -> None:
@@ -214,7 +210,6 @@ def test_a_schema_that_no_sidecar_makes_is_refused(spawn: Spawner, way: str, nam
     assert not scene.canary.exists()
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("known", [False, True])
 def test_an_unmarked_database_is_adopted_by_a_new_installation_only(spawn: Spawner, known: bool) -> None:
     """One from before installations had names: the user's own after an update, anybody's later."""

@@ -14,6 +14,8 @@ from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
 from tests.support.wire import Json
 
+pytestmark = pytest.mark.slow
+
 PROMPT = {
     "type": "user",
     "uuid": "good",

@@ -16,6 +16,8 @@ from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
 from tests.unit.system.sandboxes import needed_box
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("rg", "git", "python3", "node", "bash", "sh", "cat", "bwrap", "env")
 USES = [
     call("grep", pattern="return"),
@@ -68,7 +70,6 @@ ENTRIES = {
 }
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_no_tool_starts_a_program_that_a_command_has_planted(bench: HookBench, entry: str) -> None:
     folder = bench.project / ENTRIES[entry]
@@ -111,7 +112,6 @@ HOOKS = {
 }
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("hook", HOOKS)
 @pytest.mark.parametrize("entry", [".venv/bin", "node_modules/.bin", "missing/bin"])
 def test_a_hook_runs_no_program_that_a_command_has_planted(bench: HookBench, hook: str, entry: str) -> None:
@@ -173,7 +173,6 @@ SERVERS: dict[str, tuple[Json, str]] = {
 }
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize("way", ["chat", "settings"])
 def test_a_command_cannot_change_what_a_server_starts(bench: HookBench, server: str, way: str) -> None:

@@ -17,6 +17,8 @@ from tests.support.patience import PATIENCE_S
 from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "ghp_plantedCanary0123456789"
 PHRASE = "correct horse planted staple"
 HEADER = "Bearer planted-header-4711"
@@ -47,7 +49,6 @@ def entry(part: str, name: str, value: str) -> Json:
     return {"name": "s", "url": url, **({"headers": {name: value}} if part == "headers" else {})}
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("way", ["open", "configure"])
 def test_no_answer_event_export_or_row_has_it(spawn: Spawner, case: str, way: str) -> None:
@@ -98,7 +99,6 @@ def environment_of(folder: Path) -> str:
     return text
 
 
-@pytest.mark.slow
 def test_the_servers_get_it_also_after_a_restart_and_in_a_fork(spawn: Spawner, tmp_path: Path) -> None:
     with reached() as other:
         sidecar, _ = start_both(spawn, other.url, tmp_path)
@@ -155,7 +155,6 @@ def test_a_new_value_replaces_the_old_one_and_is_an_event(spawn: Spawner) -> Non
     assert (TOKEN in rows, "another-value-1" in rows) == (False, True)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("server", "field"),
     [
@@ -197,7 +196,6 @@ def test_a_server_that_fails_shows_no_value_of_its_variables(spawn: Spawner, nam
     assert ("its last words" in text, "walnut plain" in text) == (True, False)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("way", ["purge", "delete", "no servers", "another list"])
 def test_what_is_purged_or_cleared_is_gone_from_the_disk(spawn: Spawner, way: str) -> None:
     sidecar = spawn()
@@ -256,7 +254,6 @@ TWINS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", TWINS)
 def test_a_twin_is_caught(spawn: Spawner, tmp_path: Path, name: str) -> None:
     bench = Workbench(spawn)

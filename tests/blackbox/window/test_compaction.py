@@ -12,6 +12,8 @@ from sidecar.fake_provider import FakeProvider
 from tests.blackbox.window.room import Json, Room, block, included, messages, plain, say_tool, sent_text
 from tests.blackbox.work.workbench import Workbench
 
+pytestmark = pytest.mark.slow
+
 GOAL = "Build a parser for the Zebrawood file format, in Python, without any library."
 SUMMARY = "summary of the chat so far"
 ROOMY: Json = {"background": 1.0, "blocking": 1.0}
@@ -235,7 +237,6 @@ def test_a_summary_is_brought_up_to_date_and_never_stands_twice(quiet: Room) -> 
         assert words in body
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "trouble",
     [
@@ -296,7 +297,6 @@ def test_a_state_between_old_and_new_is_found_out() -> None:
     assert _trouble([], old, []) == "neither: not what was sent before"
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("point", ["asked", "started", "model", "mid", "ended"])
 def test_killed_at_any_point_the_old_or_the_new_state_holds(quiet: Room, point: str) -> None:
     _talk(quiet, 8, 300)

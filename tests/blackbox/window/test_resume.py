@@ -14,6 +14,8 @@ from tests.blackbox.window.room import Json, Room, block, included, messages, sa
 from tests.blackbox.work.workbench import Workbench
 from tests.support.patience import PATIENCE_S
 
+pytestmark = pytest.mark.slow
+
 LABEL = "resume snapshot"
 COMMIT = "git commit --allow-empty -m Begin the zebra"
 GOAL = "Port the Zebrawood parser to Python."
@@ -114,7 +116,6 @@ def test_after_a_kill_the_next_request_tells_once_where_the_work_stands(quiet: R
     assert quiet.refused == []
 
 
-@pytest.mark.slow
 def test_it_stays_due_until_a_turn_with_it_was_answered(quiet: Room) -> None:
     _work(quiet)
     quiet.restart()
@@ -198,7 +199,6 @@ def test_what_is_under_way_and_what_was_looked_at_are_of_now(quiet: Room) -> Non
     assert (refused.code, refused.data["params"]["field"]) == (-32002, "id")
 
 
-@pytest.mark.slow
 def test_no_more_are_kept_than_the_settings_say(quiet: Room) -> None:
     _settings(quiet, snapshot_interval=1, max_snapshots=3)
     turns = [str(quiet.ask(f"Step {number} [[say=Done]]")["turnId"]) for number in range(7)]
@@ -214,7 +214,6 @@ def test_no_more_are_kept_than_the_settings_say(quiet: Room) -> None:
     assert [one["id"] for one in _items(quiet)] == [one["id"] for one in kept], "0 takes no more"
 
 
-@pytest.mark.slow
 def test_one_is_kept_when_the_chat_is_closed_and_when_the_process_leaves(quiet: Room) -> None:
     quiet.ask(say_tool("read_file", path="notes.txt"))
     _leave(quiet)
@@ -268,7 +267,6 @@ def test_nothing_of_another_chat_is_told_and_a_deleted_one_leaves_nothing(quiet:
     assert quiet.sidecar.refused("snapshots/show", chatId="a/b", id=other["id"]).code == -32002
 
 
-@pytest.mark.slow
 def test_users_of_any_language_are_told_of_alike(quiet: Room) -> None:
     goals = [
         "ゼブラ形式を移植してください。",

@@ -11,6 +11,8 @@ import pytest
 from tests.blackbox.window.room import Json, Room, block
 from tests.support.sidecar import Refusal
 
+pytestmark = pytest.mark.slow
+
 ALPHA = "def alpha(value):\n    return value + 1\n"
 NEUTRAL = "Tell me something nice about the weather. [[say=Sunny]]"
 FAILS = "why do the tests fail now? [[say=Because]]"

@@ -16,6 +16,8 @@ from tests.support.processes import poll_until
 from tests.support.sidecar import Sidecar
 from tests.unit.system.shapes import clear, mentions, new_token
 
+pytestmark = pytest.mark.slow
+
 LOG = """
 for n in range(5000):
     print(f"2026-11-18 10:{n % 60:02} worker {n % 7} finished batch {n}")
@@ -65,7 +67,6 @@ def test_queries_are_answered_each(bench: Workbench) -> None:
     assert "Nothing holds these words: zebra crossing" in text
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("intent", [None, "zebra crossing"])
 def test_without_a_hit_there_is_a_preview_with_the_reference(bench: Workbench, intent: str | None) -> None:
     _, (item,) = ran(bench, code(LOG, **({"intent": intent} if intent else {})))
@@ -125,7 +126,6 @@ MODES = [
 ]
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("mode", "status", "asked"), MODES)
 def test_the_mode_decides_what_runs_unasked(bench: Workbench, mode: str, status: str, asked: int) -> None:
     sidecar = bench.start([code("print(1)"), batch(("a", "echo 1")), "done"], mode=mode)
@@ -241,7 +241,6 @@ def test_a_cancel_reaches_code_that_is_deaf_and_leaves_nothing(bench: Workbench)
         clear(token)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("keepers", ["alive", "killed"])
 def test_after_a_kill_neither_process_nor_file_is_left(bench: Workbench, keepers: str) -> None:
     token = new_token()
@@ -265,7 +264,6 @@ def test_after_a_kill_neither_process_nor_file_is_left(bench: Workbench, keepers
         clear(token)
 
 
-@pytest.mark.slow
 def test_a_flood_of_200_mb_is_read_to_its_end_in_bounded_memory(bench: Workbench) -> None:
     flood = "yes 0123456789abcdef0123456789abcdef0123456789abcde | head -c 200000000; echo; echo the end"
     sidecar = bench.start(["hi"], [code(flood, "shell", intent="the end"), "done"])

@@ -11,6 +11,8 @@ from tests.blackbox.work.workbench import Json, Workbench, call
 from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
 
+pytestmark = pytest.mark.slow
+
 PLAN = [("Fix it", "completed"), ("Test it", "in_progress")]
 STEPS = [
     call("update_plan", plan=[{"step": step, "status": status} for step, status in PLAN]),
