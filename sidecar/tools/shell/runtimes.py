@@ -183,9 +183,20 @@ _RUNTIME_OPTIONS: dict[str, tuple[str, tuple[_RuntimeOption, ...]]] = {
 
 
 def installed_runtimes() -> Mapping[str, Runtime]:
-    """Return the runtimes by language: found on PATH, and not known to fail. The first call blocks."""
+    """Return the runtimes by language: found on PATH, and not known to fail. The first call blocks.
+
+    A launcher is tried at once: it is there without the compiler that it starts. Others are tried when they are used.
+    """
     candidates = find_runtimes(os.environ.get("PATH", os.defpath))
+    for runtime in candidates.values():
+        if _is_launcher(runtime.program):
+            with suppress(RuntimeBroken):
+                first_working(runtime)
     return {name: runtime for name, runtime in candidates.items() if not is_broken(runtime)}
+
+
+def _is_launcher(program: str) -> bool:
+    return os.path.basename(os.path.realpath(program)) in _LAUNCHERS
 
 
 def first_working(runtime: Runtime) -> Runtime:
@@ -249,6 +260,9 @@ def _find_runtime(language: str, path: str) -> Runtime | None:
         )
     return chosen
 
+
+_LAUNCHERS = frozenset(("rustup", "rustup-init", "mise", "asdf", "volta-shim"))
+"""Programs that many names link to, and that start what the user has installed by them."""
 
 _trials: dict[tuple[str, tuple[str, ...]], tuple[float, str | None]] = {}
 """When a program was last tried, and how it failed. Written by any thread: a second trial does no harm."""

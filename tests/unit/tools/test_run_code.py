@@ -288,6 +288,17 @@ async def test_a_shim_that_does_not_run_is_no_language(
     assert (str(caught.value), runtimes.is_broken(candidates[language])) == (why, True)
 
 
+@pytest.mark.parametrize(("script", "offered"), [("exit 1", False), ("echo rustc 1.95", True)])
+def test_a_launcher_without_a_compiler_is_not_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, offered: bool
+) -> None:
+    (tmp_path / "rustup").write_text(f"#!/bin/sh\n{script}\n")
+    (tmp_path / "rustup").chmod(0o755)
+    (tmp_path / "rustc").symlink_to("rustup")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert ("rust" in runtimes.installed_runtimes()) == offered
+
+
 def test_a_file_that_may_not_be_executed_is_no_language(tmp_path: Path) -> None:
     (tmp_path / "ruby").write_text("#!/bin/sh\necho 1\n")
     assert "ruby" not in runtimes.find_runtimes(str(tmp_path))
