@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.blackbox.work.test_confinement import ordinary_spawner
 from tests.blackbox.work.test_permissions import answer
-from tests.blackbox.work.workbench import Json, Workbench, call, outputs, statuses
+from tests.blackbox.work.workbench import ALL, Json, Workbench, call, outputs, statuses
 from tests.support.sidecar import Sidecar
-from tests.unit.system.sandboxes import needed_box
+from tests.unit.system.sandboxes import ORDINARY, give, needed_box, seen_folder
 
 SECRET = "walnut-4711"
 
@@ -186,3 +187,27 @@ def test_without_a_sandbox_what_may_read_it_asks(kept: Workbench) -> None:
     session = sidecar.run("go", chatId="c")["sessionId"]
     assert statuses(sidecar, session) == [*["denied"] * 3, "completed", "completed"]
     assert all("there is no sandbox" in asked["params"]["reason"] for asked in sidecar.asked)
+
+
+def test_commands_of_an_ordinary_user_cannot_read_it_either() -> None:
+    with seen_folder() as folder:
+        spawner, env = ordinary_spawner(folder)
+        bench = Workbench(spawner)
+        (bench.project / ".env").write_text(f"password = {SECRET}\n")
+        model = bench.script(
+            [
+                command("x=nv; chmod +r .e$x; cat $PWD/.e$x; id -u"),
+                call("run_code", language="python", code=EVERY_FILE),
+                "done",
+            ]
+        )
+        give(folder, ORDINARY)
+        sidecar = spawner(model=model, env=env, capabilities=ALL)
+        bench.open(sidecar)
+        sidecar.call("permissionRules/set", chatId="c", scope="user", effect="deny", rule="read(*.env)")
+        texts = outputs(sidecar, sidecar.run("go", chatId="c")["sessionId"])
+        assert f"\n{ORDINARY}\n" in texts[0]
+        assert "Permission denied" in texts[0]
+        assert "kept" in texts[1]
+        assert SECRET not in "".join(texts)
+        spawner.settle()

@@ -250,14 +250,22 @@ def test_limits_come_from_the_settings(seen: Workbench) -> None:
     assert "No space left on device" in said[2]
 
 
-def test_an_ordinary_user_is_confined_in_the_same_way(place: Path) -> None:
+def ordinary_spawner(place: Path) -> tuple[Spawner, dict[str, str]]:
+    """Spawns the program as an ordinary user, with the environment that it needs for that."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         pytest.skip("only root can become another user, by setpriv")
     python = python_for(ORDINARY)
     identity = [f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups"]
     spawner = Spawner(place, ["setpriv", *identity, python, "-m", "sidecar", "serve"])
-    bench = Workbench(spawner)
     spawner.environment()
+    packages = [path for path in sys.path if path.endswith("site-packages")]
+    paths = [str(ROOT), str(ROOT / "protocol"), str(ROOT / "clients/python"), *packages]
+    return spawner, {"PATH": "/usr/bin:/bin", "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def test_an_ordinary_user_is_confined_in_the_same_way(place: Path) -> None:
+    spawner, env = ordinary_spawner(place)
+    bench = Workbench(spawner)
     plant_credentials(place / "home")
     model = bench.script(
         [
@@ -269,10 +277,7 @@ def test_an_ordinary_user_is_confined_in_the_same_way(place: Path) -> None:
     )
     settings(bench, 'sandbox = "require"\n')
     give(place, ORDINARY)
-    packages = [path for path in sys.path if path.endswith("site-packages")]
-    paths = [str(ROOT), str(ROOT / "protocol"), str(ROOT / "clients/python"), *packages]
-    env = {**PLANTED, "PATH": "/usr/bin:/bin", "PYTHONPATH": os.pathsep.join(paths)}
-    sidecar = spawner(model=model, env=env, capabilities=ALL)
+    sidecar = spawner(model=model, env=PLANTED | env, capabilities=ALL)
     allow(sidecar)
     bench.open(sidecar)
     (said,) = outputs(sidecar, sidecar.run("go", chatId="c")["sessionId"])
