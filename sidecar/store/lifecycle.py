@@ -124,7 +124,9 @@ class ManagedDatabase:
     def _repair(self, path: str) -> recovery.Recovery | None:
         """Replace a damaged database, or wait while another process repairs it and then check it again."""
         try:
-            return recovery.recover(path, _from_thread(self._announce), timeout_s=ALONE_S)
+            return recovery.recover(
+                path, _from_thread(self._announce), timeout_s=ALONE_S, without_log=self._db.without_log
+            )
         except file_lock.Repairing:
             file_lock.await_repair(path)
             return None
@@ -148,6 +150,7 @@ class ManagedDatabase:
         assert self._tasks is not None
         await self._db.open(self._tasks)
         try:
+            await self._db.run_on_writer(partial(opening.refuse_without_tables, self._db.path))
             await self._db.run_on_writer(
                 lambda db: migrations.migrate(
                     db, migrations.known_migrations(), self._announce, self._db.path
@@ -157,7 +160,7 @@ class ManagedDatabase:
                 await self._db.run_on_writer(partial(self._claim, self._identify))
             await self._db.run_on_writer(opening.mark)
             # Again after the migration: a database that was empty has its id only now.
-            await self._db.learn_token()
+            await self._db.learn_identity()
         except StorageFailed:
             await self._db.close()
             raise
@@ -195,7 +198,6 @@ class ManagedDatabase:
         def reload(done: recovery.Recovery | None) -> bool:
             if not done and _inode(path) == before:
                 return False
-            self._db.refusal = None
             self.recovered(done)
             return True
 

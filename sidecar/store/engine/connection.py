@@ -17,6 +17,7 @@ from .sqlite import STORAGE_ERRORS, Connection, connect, storage_failure  # isor
 import aiosqlite
 
 from ...model.failures import StorageFailed, out_of_memory
+from .file_watch import DatabaseFiles, files_lost
 
 logger = logging.getLogger(__name__)
 
@@ -40,10 +41,19 @@ class DatabaseThread(aiosqlite.Connection):
 
     @classmethod
     async def open(
-        cls, path: str, busy_timeout: float, *, query_only: bool = False, frozen: bool = False
+        cls,
+        path: str,
+        busy_timeout: float,
+        *,
+        query_only: bool = False,
+        frozen: bool = False,
+        beside: DatabaseFiles | None = None,
     ) -> DatabaseThread:
+        """Connect; `beside` are the files of connections that this process already has."""
         connect_to = (
-            partial(_connect_frozen, path) if frozen else partial(_connect, path, busy_timeout, query_only)
+            partial(_connect_frozen, path)
+            if frozen
+            else partial(_connect, path, busy_timeout, query_only, beside)
         )
         worker = cls(connect_to, 64)
         # A thread that hangs in the file system must not prevent the process from exiting.
@@ -64,12 +74,17 @@ class DatabaseThread(aiosqlite.Connection):
         return result
 
 
-def _connect(path: str, busy_timeout: float, query_only: bool) -> Connection:
+def _connect(path: str, busy_timeout: float, query_only: bool, beside: DatabaseFiles | None) -> Connection:
     # A removed file must not be created again: the first opening of a database has created it.
     name = path if path == ":memory:" else f"{Path(path).absolute().as_uri()}?mode=rw"
     db = connect(
         name, uri=path != ":memory:", isolation_level=None, check_same_thread=False, cached_statements=256
     )
+    # Before anything is read: another database at the path would use our log and its index, and SQLite empties
+    # an index that only this process has locked, which ends the process by SIGBUS.
+    if beside and (loss := beside.loss()):
+        db.close()
+        raise files_lost(loss)
     # The first statement: each of the following may meet a lock of another process.
     db.execute(f"PRAGMA busy_timeout = {int(busy_timeout * 1000)}")
     if db.execute("PRAGMA page_count").fetchone() == (0,):

@@ -18,6 +18,7 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from ...model.failures import StorageFailed, repaired_meanwhile
+from ...system.own_files import Inode
 from .checkpoints import CheckpointSchedule
 from .connection import DatabaseJob, DatabaseThread
 from .file_watch import DatabaseFiles, Loss, Rescue, Rescued, files_lost, open_files
@@ -83,6 +84,9 @@ class Database:
         """The file of the connections: the database, or its rescued copy."""
         self._files: DatabaseFiles | None = None
         self._unsaved: Loss | None = None
+        self.without_log: Inode | None = None
+        """The database whose log was overwritten before all of it was in the database: what is left may be an older
+        state in which nothing is wrong."""
         self._next_rescue = 0.0
         self.refusal: StorageFailed | None = None
         """Why only jobs that end something are written, after the files were removed or replaced."""
@@ -142,23 +146,22 @@ class Database:
             # it.
             reader = writer
             if not self.in_memory:
-                reader = await DatabaseThread.open(self._at, self._busy_timeout, query_only=True)
+                reader = await DatabaseThread.open(
+                    self._at, self._busy_timeout, query_only=True, beside=self._files
+                )
         except StorageFailed:
             if writer:
                 await writer.close()
             self._close_files()
             raise
         self._writer, self._reader = writer, reader
-        await self.learn_token()
+        await self.learn_identity()
 
-    async def learn_token(self) -> None:
-        """Read the database's application id, which detects another database that is copied over it."""
+    async def learn_identity(self) -> None:
+        """Read what detects another database that is copied over this one."""
         if self._files and self._writer:
-            with suppress(
-                *STORAGE_ERRORS, StorageFailed
-            ):  # an error of the file is reported to its next reader
-                query = "PRAGMA application_id"
-                self._files.expect(await self._writer.call(lambda db: db.execute(query).fetchone()[0]))
+            with suppress(*STORAGE_ERRORS, StorageFailed):  # the next reader reports an error of the file
+                await self._writer.call(self._files.learn)
 
     def _close_files(self) -> None:
         if self._files:
@@ -252,7 +255,9 @@ class Database:
                 # database by now, which must not answer for ours.
                 if self.refusal or loss:
                     return self._reader  # another file may be at the path
-                self._long_reader = await DatabaseThread.open(self._at, self._busy_timeout, query_only=True)
+                self._long_reader = await DatabaseThread.open(
+                    self._at, self._busy_timeout, query_only=True, beside=self._files
+                )
             return self._long_reader
 
     async def changed_elsewhere(self) -> int:
@@ -293,6 +298,7 @@ class Database:
 
     def _refuse_waiting(self) -> None:
         self._replacements += 1
+        self.refusal = self._unsaved = self.without_log = None  # they were about the files that were replaced
         waiting, self._queue = self._queue, []
         for pending in waiting:
             pending.set_outcome(repaired_meanwhile())
@@ -379,7 +385,9 @@ class Database:
                 loss = await self._writer.call(self._files.look) if self._files else None
                 if loss is not None:
                     return 0
-                self._checkpointer = await DatabaseThread.open(self._at, self._busy_timeout, query_only=True)
+                self._checkpointer = await DatabaseThread.open(
+                    self._at, self._busy_timeout, query_only=True, beside=self._files
+                )
             checkpointer = self._checkpointer
         # Outside of the lock: a checkpoint may take long, and commits must not wait for it.
         return await checkpointer.call(checkpoint_log)
@@ -444,6 +452,8 @@ class Database:
         except (*STORAGE_ERRORS, StorageFailed) as error:
             self._unsaved, self._next_rescue = loss, time.monotonic() + RESCUE_S
             if loss.kind == "overwritten":
+                if loss.file != self.path:
+                    self.without_log = self._files.inode
                 self._repair = self.on_damaged(error)
                 return False
             return True  # it is in the files that are still open, and is copied with them

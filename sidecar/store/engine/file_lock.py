@@ -1,9 +1,10 @@
-"""Locks the files of a database, with three locks: the file `-lock`, which all users of the database hold shared,
+"""Locks the files of a database, with four locks: the file `-lock`, which all users of the database hold shared,
 and a process that moves the files holds exclusively; the file `-repair`, by which a process requests that the
-others close the database; and the bytes that SQLite itself locks in the database.
+others close the database; the file `-rescue`, held while lost files are copied; and the bytes that SQLite itself
+locks in the database.
 
-The kernel releases a lock when its process ends. Programs that do not know the two files, such as the SQLite
-shell, are detected by the third lock.
+The kernel releases a lock when its process ends. Programs that do not know these files, such as the SQLite
+shell, are detected by the last lock.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ LOCK_TIMEOUT_S = 30.0
 REMOVED_S = 3.0
 """How long a process that finds no database waits for another one, which has it open and checks twice a
 second, to restore it."""
+
+RESCUE_S = 3.0
+"""How long a process that noticed lost files waits for another one that copies them; then it tries again."""
 
 LOCK_POLL_S = 0.05
 
@@ -107,6 +111,21 @@ def await_repair(path: str, timeout_s: float = LOCK_TIMEOUT_S) -> None:
         time.sleep(LOCK_POLL_S)
 
 
+def lock_rescue(path: str) -> FileLock:
+    """Wait until no other process copies lost files of the database; StorageFailed when that takes too long."""
+    end, name = time.monotonic() + RESCUE_S, f"{path}-rescue"
+    while True:
+        fd = _open(path, "-rescue")
+        # The file that was opened may be the one that another process removed when it released its lock.
+        if fd is None or (_lock(fd, exclusive=True) and _is_at(fd, name)):
+            return FileLock(fd, name)
+        os.close(fd)
+        if time.monotonic() > end:
+            message = "Another process copies the files of the database that were removed or replaced"
+            raise StorageFailed("io", message, action="retry", retryable=True)
+        time.sleep(LOCK_POLL_S)
+
+
 def await_file(path: str, timeout_s: float = REMOVED_S) -> None:
     """Wait for the database to appear while another process has it open: that process notices the removal and
     restores the file."""
@@ -185,6 +204,13 @@ def _lock(fd: int, *, exclusive: bool) -> bool:
         # Nobody may move files then, but the database can be used.
         return not exclusive
     return True
+
+
+def _is_at(fd: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), os.stat(path))
+    except OSError:
+        return False
 
 
 def _in_use(path: str) -> bool:

@@ -15,6 +15,7 @@ import msgspec
 
 from ...model.failures import StorageFailed
 from ...system.own_files import Inode
+from .log_watch import LogWatch
 from .sqlite import Connection, storage_failure
 
 _MAGIC = b"SQLite format 3\0"
@@ -25,8 +26,8 @@ COPIED_AT_ONCE = 1 << 20
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """`file` was removed or replaced; `overwritten` means that the database's own file has other contents
-    now."""
+    """`file` was removed or replaced; `overwritten` means that it is the same file, the database or its log, with
+    other contents now."""
 
     kind: Literal["removed", "replaced", "overwritten"]
     file: str
@@ -48,13 +49,22 @@ class DatabaseFiles:
         # Kept open to compare contents: the inode alone does not show that a file was overwritten in place,
         # and it may be reused after a removal.
         self._fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        self._inode = _inode(os.fstat(self._fd))
+        self._inode = inode_of(os.fstat(self._fd))
         self._beside: dict[str, Inode] = {}
+        self._log = LogWatch(path)
         self._token: bytes | None = None
         self._had_header = self._has_token = False
+        self.rescues = 0
+        """How often this database was rescued before it was opened."""
 
     def close(self) -> None:
+        self._log.close()
         os.close(self._fd)
+
+    @property
+    def inode(self) -> Inode:
+        """Device and inode of the opened database."""
+        return self._inode
 
     @property
     def token(self) -> int | None:
@@ -82,7 +92,7 @@ class DatabaseFiles:
     def loss(self) -> Loss | None:
         """Return what happened to the files since they were opened; None when they are unchanged."""
         try:
-            if _inode(os.stat(self._path)) != self._inode:
+            if inode_of(os.stat(self._path)) != self._inode:
                 return Loss("replaced", self._path)
         except (FileNotFoundError, NotADirectoryError):
             return Loss("removed", self._path)
@@ -98,7 +108,7 @@ class DatabaseFiles:
         for suffix in ("-wal", "-shm"):
             file, known = self._path + suffix, self._beside.get(suffix)
             try:
-                found = _inode(os.stat(file))
+                found = inode_of(os.stat(file))
             except OSError:
                 if known:
                     return Loss("removed", file)
@@ -107,7 +117,7 @@ class DatabaseFiles:
             # made.
             if self._beside.setdefault(suffix, found) != found:
                 return Loss("replaced", file)
-        return None
+        return Loss("overwritten", f"{self._path}-wal") if self._log.is_overwritten() else None
 
     def _loss_within(self) -> Loss | None:
         try:
@@ -125,10 +135,19 @@ class DatabaseFiles:
         self._token = self._token or token
         return Loss("overwritten", self._path) if self._token != token else None
 
-    def expect(self, token: int) -> None:
-        """Set the application id that the connections read."""
-        if token:
+    def learn(self, db: Connection) -> None:
+        """Read what identifies the database from one of its connections."""
+        if token := int(db.execute("PRAGMA application_id").fetchone()[0]):
             self._token = token.to_bytes(4, "big", signed=True)
+        self.rescues = count_rescues(db)
+
+
+def count_rescues(db: Connection) -> int:
+    """Return how often a database was copied from files that were removed or replaced."""
+    if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'counters'").fetchone():
+        return 0  # a database that is being created
+    row = db.execute("SELECT value FROM counters WHERE name = 'rescues'").fetchone()
+    return int(row[0]) if row else 0
 
 
 def open_files(path: str) -> DatabaseFiles:
@@ -162,7 +181,7 @@ def files_lost(loss: Loss, copy: str | None = None) -> StorageFailed:
     )
 
 
-def _inode(found: os.stat_result) -> Inode:
+def inode_of(found: os.stat_result) -> Inode:
     return found.st_dev, found.st_ino
 
 

@@ -57,6 +57,9 @@ def prepare_file(data_dir: Path) -> Path:
             _make_private(path, 0o600)
             if was_removed:
                 _refuse_emptied(path)
+            Path(f"{path}-reserve").unlink(
+                missing_ok=True
+            )  # it is how a database that was emptied is recognised
         else:
             _make_private(path, 0o600)
             _refuse_emptied(path)
@@ -72,6 +75,13 @@ def _refuse_emptied(path: Path) -> None:
         return
     if os.path.exists(f"{path}-reserve") or _size(f"{path}-wal"):
         raise StorageFailed("corrupt", f"{path} was emptied", action="run_doctor")
+
+
+def refuse_without_tables(path: str, db: Connection) -> None:
+    """Refuse a database that was in use and has no table: its log was overwritten, or its contents."""
+    # The reserve first: another process that creates the database makes it after the tables.
+    if os.path.exists(f"{path}-reserve") and not db.execute("SELECT 1 FROM sqlite_master").fetchone():
+        raise StorageFailed("corrupt", f"{path} lost its contents", action="run_doctor")
 
 
 def _size(path: str) -> int:

@@ -49,6 +49,9 @@ _OF_ERRNO = {
 _JOB_ERROR_CODES = {1, 17, 18, 19, 20, 21, 25}
 """Result codes about the statement (ERROR, SCHEMA, TOOBIG, CONSTRAINT, …), not about the disk."""
 
+_NO_TABLE = "no such table: "
+"""Every database in use has all tables: without one its contents are lost."""
+
 NO_ROOM_BYTES = 64 * 1024
 """An I/O error with less free space than this counts as a full disk: a commit and the log's index need more
 at once."""
@@ -66,7 +69,8 @@ def storage_failure(error: BaseException, path: str | None = None) -> StorageFai
     if isinstance(error, MemoryError):
         return out_of_memory()
     code = primary_code(error)
-    reason = "corrupt" if isinstance(error, UnicodeDecodeError) else _REASONS.get(code, "io")
+    is_damage = isinstance(error, UnicodeDecodeError) or _NO_TABLE in str(error)
+    reason = "corrupt" if is_damage else _REASONS.get(code, "io")
     if isinstance(error, OSError):
         reason = _OF_ERRNO.get(error.errno or 0, "io")
     if code in (_IO, _CANNOT_OPEN) and path is not None:

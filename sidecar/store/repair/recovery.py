@@ -22,7 +22,9 @@ from ...model.events import decode, encode
 from ...model.failures import StorageFailed
 from ...system import clock
 from ...system.files import sync_folder
+from ...system.own_files import Inode
 from ..engine import file_lock, opening
+from ..engine.file_watch import inode_of
 from ..engine.sqlite import STORAGE_ERRORS, Connection, connect, storage_failure
 from ..search import index_removal, message_search
 from ..tables import chats, mcp_secrets, migrations, projections
@@ -65,8 +67,12 @@ def recover(
     *,
     empty: bool = False,
     timeout_s: float = 0.0,
+    without_log: Inode | None = None,
 ) -> Recovery | None:
     """Replace a damaged database by an undamaged one; None when nothing is wrong with it.
+
+    `without_log` is the database whose log was overwritten: it is damaged in any case, and clients may have seen
+    events that are lost.
 
     The caller has closed its connections, and waits for others to close theirs. Raises Repairing when another
     process repairs it already; StorageFailed (corrupt) while a process that does not close it has the
@@ -78,7 +84,7 @@ def recover(
         if hold is None:
             raise file_lock.LockHeld()
         try:
-            return _recover(path, announce, empty)
+            return _recover(path, announce, empty, without_log)
         finally:
             hold.release()
     except StorageFailed:
@@ -92,7 +98,9 @@ def recover(
         wanted.release()
 
 
-def _recover(path: str, announce: Callable[[str], None], empty: bool) -> Recovery | None:
+def _recover(
+    path: str, announce: Callable[[str], None], empty: bool, without_log: Inode | None
+) -> Recovery | None:
     # First: an earlier repair may have ended between its two renames, and the damaged file is then aside
     # already.
     finish_recovery(path)
@@ -103,12 +111,15 @@ def _recover(path: str, announce: Callable[[str], None], empty: bool) -> Recover
         # On a copy: opening a damaged file can change it, and reading what is left of it may need the state
         # before.
         found = _problems(scratch)
+        # Another process may have repaired it before this one got the lock.
+        if is_older := without_log is not None and inode_of(os.stat(path)) == without_log:
+            found.append(("log", "The write-ahead log was overwritten"))
         # Indexes are derived: renewing them in place loses nothing, and the file needs no replacement.
         if all(kind == "index" for kind, _ in found):
             _renew_indexes(path, bool(found))
             return None
         announce("quarantined")
-        return _replace(path, scratch, [message for _, message in found], empty)
+        return _replace(path, scratch, [message for _, message in found], empty, is_older)
     finally:
         for part in (*(f"{scratch}{suffix}" for suffix in SUFFIXES), f"{path}{SALVAGED_SUFFIX}.part"):
             with suppress(OSError):
@@ -150,7 +161,7 @@ def _problems(scratch: Path) -> list[tuple[str, str]]:
         db.close()
 
 
-def _replace(path: str, scratch: Path, found: list[str], empty: bool) -> Recovery:
+def _replace(path: str, scratch: Path, found: list[str], empty: bool, is_older: bool) -> Recovery:
     # The check may have changed the file; the rows are read from a copy made before it.
     for suffix in ("", "-wal"):
         _copy(path + suffix, f"{scratch}{suffix}")
@@ -162,7 +173,7 @@ def _replace(path: str, scratch: Path, found: list[str], empty: bool) -> Recover
     os.close(os.open(part, os.O_CREAT | os.O_RDWR | os.O_EXCL, 0o600))
     source = DamagedDatabase(scratch)
     try:
-        chats_saved, events, lost = _save(source, part, damaged)
+        chats_saved, events, lost = _save(source, part, damaged, is_older)
     finally:
         source.close()
     if not chats_saved and not empty:
@@ -198,7 +209,7 @@ def swap_in_recovered(path: str, aside: str | None = None) -> None:
     sync_folder(os.path.dirname(path))
 
 
-def _save(source: DamagedDatabase, target: Path, damaged: str) -> tuple[int, int, int]:
+def _save(source: DamagedDatabase, target: Path, damaged: str, is_older: bool) -> tuple[int, int, int]:
     db = connect(str(target), isolation_level=None)
     try:
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")
@@ -207,6 +218,8 @@ def _save(source: DamagedDatabase, target: Path, damaged: str) -> tuple[int, int
         migrations.migrate(db, migrations.known_migrations(), lambda state: None)
         db.execute("BEGIN")
         saved = _save_rows(db, source, damaged)
+        if is_older:  # cursors may point at lost events, in chats of which nothing else tells
+            db.execute("UPDATE chats SET epoch = lower(hex(randomblob(6))) WHERE deleted = 0")
         mcp_secrets.move_out(db)  # the damaged file may have an older schema
         db.execute("COMMIT")
         db.execute("PRAGMA journal_mode = WAL")

@@ -290,7 +290,8 @@ def wait_log_moved(sidecar: Sidecar, database: Path) -> None:
 def assert_not_new(answer: Json) -> None:
     if "error" in answer:
         assert answer["error"]["code"] == -32015
-        assert answer["error"]["data"]["reason"] in ("corrupt", "replaced")
+        data = answer["error"]["data"]
+        assert data["reason"] in ("corrupt", "replaced") or data["retryable"]
     else:
         assert answer["result"]["status"] != "created"
 
@@ -309,6 +310,81 @@ def test_another_database_that_is_copied_into_the_same_file_is_kept_and_refused(
     assert len(kept) == 1
 
 
+def log_emptied(database: Path) -> None:
+    os.truncate(f"{database}-wal", 0)
+
+
+def log_cut(database: Path) -> None:
+    log = Path(f"{database}-wal")
+    os.truncate(log, log.stat().st_size // 2)
+
+
+def log_scribbled(database: Path) -> None:
+    with Path(f"{database}-wal").open("r+b") as file:
+        file.write(b"This is no log. " * 1000)
+
+
+def wait_checkpointed(database: Path) -> None:
+    """Until everything in the log is in the database too, by the log's index."""
+
+    def is_done() -> bool:
+        index = Path(f"{database}-shm").read_bytes()
+        return len(index) > 100 and index[16:20] == index[96:100] != bytes(4)
+
+    assert poll_until(is_done, PATIENCE_S)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("others", [0, 1, 3])
+@pytest.mark.parametrize("lose", [log_emptied, log_cut, log_scribbled], ids=lambda lose: lose.__name__)
+def test_other_contents_in_the_log_cost_nothing_that_was_moved_to_the_database(
+    spawn: Spawner, lose: Callable[[Path], None], others: int
+) -> None:
+    first, database = talk(spawn), spawn.data_dir / "sidecar.db"
+    sidecars = [first, *(spawn(model=write_script(spawn.folder)) for _ in range(others))]
+    for number, sidecar in enumerate(sidecars):
+        sidecar.run("before", chatId=f"of {number}")
+    wait_checkpointed(database)
+    lose(database)
+    clock = Stopwatch(first.pid)
+    first.wait_until(lambda: len(states(first)) > 1, PATIENCE_S, "a status")
+    assert clock.seconds() < NOTICED_S
+    first.wait_until(lambda: states(first)[-1] == "ready", PATIENCE_S, "ready")
+    for number, sidecar in enumerate(sidecars):
+        answer_until_taken(sidecar, f"of {number}")
+        assert len(sidecar.call("chat/history", chatId=f"of {number}")["turns"]) == 2
+    if not others:  # of several, one may have written again before the log was lost
+        assert_nothing_lost(first)
+    for sidecar in sidecars:
+        sidecar.close_stdin()
+        sidecar.wait()
+    assert sound(database)
+
+
+def answer_until_taken(sidecar: Sidecar, chat: str) -> None:
+    """Send a prompt again as long as the refusal says that this helps."""
+    id = sidecar.ask("prompt/send", chatId=chat, promptId="after", text="after")
+    while "error" in (answer := sidecar.answer(id, PATIENCE_S)):
+        assert answer["error"]["data"]["retryable"] is True, answer
+        id = sidecar.ask("prompt/send", chatId=chat, promptId="after", text="after")
+
+
+def test_a_log_that_is_emptied_in_a_turn_is_told_and_no_chat_is_taken_for_a_new_one(spawn: Spawner) -> None:
+    first, database = talk(spawn), spawn.data_dir / "sidecar.db"
+    second = spawn(model=write_script(spawn.folder))
+    second.run("before", chatId="e")
+    wait_checkpointed(database)
+    second.say("slow", chatId="e")
+    log_emptied(database)
+    for sidecar in (first, second):
+        assert_not_new(sidecar.answer(sidecar.ask("chat/open", chatId="c"), PATIENCE_S))
+        sidecar.close_stdin()
+        sidecar.wait()
+    third = spawn()
+    opened = third.call("chat/open", chatId="c", ifMissing="fail")
+    assert len(opened["turns"]) == 1
+
+
 def test_two_that_have_it_open_go_on_with_one_copy(spawn: Spawner) -> None:
     first, second = talk(spawn), spawn(model=write_script(spawn.folder))
     second.run("before", chatId="e")
@@ -321,6 +397,25 @@ def test_two_that_have_it_open_go_on_with_one_copy(spawn: Spawner) -> None:
     assert rescued_files(spawn) == []
     for sidecar in (first, second):
         assert_nothing_lost(sidecar, first)
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(
+    "lose", [removed, log_removed, index_removed, log_replaced], ids=lambda it: it.__name__
+)
+def test_of_four_that_have_it_open_one_puts_a_copy_back_and_all_go_on_with_it(
+    spawn: Spawner, lose: Callable[[Path], None]
+) -> None:
+    sidecars = [spawn(model=write_script(spawn.folder)) for _ in range(4)]
+    for number, sidecar in enumerate(sidecars):
+        sidecar.run("before", chatId=f"of {number}")
+    lose(spawn.data_dir / "sidecar.db")
+    for number, sidecar in enumerate(sidecars):
+        sidecar.wait_until(lambda: states(sidecar)[-1] == "ready", PATIENCE_S, "ready")  # noqa: B023
+        answer_until_taken(sidecar, f"of {number}")
+    for number in range(4):
+        assert len(sidecars[0].call("chat/history", chatId=f"of {number}")["turns"]) == 2
+    assert rescued_files(spawn) == []
 
 
 def test_one_that_starts_when_the_file_has_just_been_removed_waits_for_it(spawn: Spawner) -> None:

@@ -76,8 +76,14 @@ async def test_a_cancelled_caller_leaves_no_transaction_open(database: Database)
 
 async def test_an_error_of_sqlite_is_a_storage_failure(database: Database) -> None:
     with pytest.raises(StorageFailed) as failed:
-        await database.write(lambda db: db.execute("INSERT INTO nowhere VALUES (1)") and None)
+        await database.write(lambda db: db.execute("INSERT INTO kept (no) VALUES (1)") and None)
     assert (failed.value.name, failed.value.reason) == ("storage", "io")
+
+
+async def test_a_table_that_is_missing_is_damage(database: Database) -> None:
+    with pytest.raises(StorageFailed) as failed:
+        await database.write(lambda db: db.execute("INSERT INTO nowhere VALUES (1)") and None)
+    assert (failed.value.reason, failed.value.action) == ("corrupt", "run_doctor")
 
 
 async def test_the_reader_cannot_write(database: Database) -> None:

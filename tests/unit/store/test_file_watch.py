@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +15,9 @@ import pytest
 from sidecar.store.engine.file_watch import DatabaseFiles, Loss
 from sidecar.store.engine.opening import mark
 from sidecar.store.engine.sqlite import Connection, connect
+from sidecar.store.repair.recovery import recover
 from sidecar.store.repair.rescue import rescue
+from sidecar.store.tables.chats import session_id
 from sidecar.store.tables.migrations import known_migrations, migrate
 
 
@@ -56,6 +60,18 @@ def replace_log(path: Path) -> None:
     os.replace(f"{path}.x", f"{path}-wal")
 
 
+def scribble_log(path: Path) -> None:
+    with open(f"{path}-wal", "r+b") as file:
+        file.write(b"no log" * 10)
+
+
+def restart_log(path: Path) -> None:
+    """The log of a later time, whose frames are not those that the index names."""
+    with open(f"{path}-wal", "r+b") as file:
+        file.seek(16)
+        file.write(bytes(8))
+
+
 CASES: list[tuple[Callable[[Path], object], str, str]] = [
     (os.unlink, "removed", ""),
     (lambda path: path.parent.rename(path.parent.with_name("moved")), "removed", ""),
@@ -66,8 +82,14 @@ CASES: list[tuple[Callable[[Path], object], str, str]] = [
     (lambda path: os.truncate(path, 0), "overwritten", ""),
     (lambda path: path.write_bytes(b"no database" * 400), "overwritten", ""),
     (foreign, "overwritten", ""),
+    (lambda path: os.truncate(f"{path}-wal", 0), "overwritten", "-wal"),
+    (lambda path: os.truncate(f"{path}-wal", 20), "overwritten", "-wal"),
+    (lambda path: os.truncate(f"{path}-wal", os.path.getsize(f"{path}-wal") - 1), "overwritten", "-wal"),
+    (scribble_log, "overwritten", "-wal"),
+    (restart_log, "overwritten", "-wal"),
 ]
 NAMES = ["unlinked", "folder", "renamed_over", "log", "index", "new log", "emptied", "scribbled", "foreign"]
+NAMES += ["emptied log", "cut log", "log cut by a byte", "scribbled log", "another log"]
 
 
 @pytest.mark.parametrize(("lose", "kind", "suffix"), CASES, ids=NAMES)
@@ -91,6 +113,61 @@ def test_commits_and_checkpoints_are_no_loss(path: Path, opened: tuple[DatabaseF
         if number % 10 == 0:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         assert files.loss() is None
+
+
+WRITES = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
+db.execute("PRAGMA journal_size_limit = 65536")
+for number in range(600):
+    db.execute("INSERT INTO pages_of_test VALUES (randomblob(?))", (number * 7 % 9000,))
+    if number % 13 == 0:
+        db.execute("PRAGMA wal_checkpoint(%s)" % ("PASSIVE", "RESTART", "TRUNCATE")[number % 3]).fetchall()
+"""
+
+
+def test_no_moment_of_commits_and_checkpoints_by_another_process_is_a_loss(
+    path: Path, opened: tuple[DatabaseFiles, Connection]
+) -> None:
+    files, db = opened
+    db.execute("CREATE TABLE pages_of_test (data)")
+    writer = subprocess.Popen([sys.executable, "-c", WRITES, str(path)])
+    looks = 0
+    while writer.poll() is None:
+        assert files.loss() is None
+        looks += 1
+    assert (writer.returncode, looks > 100) == (0, True)
+    assert files.loss() is None
+
+
+def test_a_database_whose_log_was_overwritten_is_saved_under_new_epochs(
+    path: Path, opened: tuple[DatabaseFiles, Connection]
+) -> None:
+    files, db = opened
+    db.execute(
+        "INSERT INTO chats (session_id, namespace, kind, key, epoch, created_at, last_activity)"
+        " VALUES (?, 'default', 'chat', 'k', 'old', 0, 0)",
+        (session_id("default", "chat", "k"),),
+    )
+    inode = files.inode
+    db.close()
+    assert recover(str(path)) is None, "what is left is an older state in which nothing is wrong"
+    saved = recover(str(path), without_log=inode)
+    assert saved
+    assert (saved.chats, Path(saved.damaged).exists()) == (1, True)
+    with closing(connect(str(path))) as copy:
+        assert copy.execute("SELECT epoch FROM chats").fetchone() != ("old",)
+    assert recover(str(path), without_log=inode) is None, "another process has repaired it"
+
+
+def test_a_copy_that_another_process_made_is_used_when_nothing_can_be_read_here(
+    path: Path, opened: tuple[DatabaseFiles, Connection]
+) -> None:
+    files, db = opened
+    path.unlink()
+    assert rescue(str(path), Loss("removed", str(path)), files, db).is_back
+    db.close()  # as if its log were gone: every statement fails
+    assert rescue(str(path), Loss("replaced", str(path)), files, db).by_other
 
 
 def test_a_copy_is_put_back_only_where_nothing_is(
