@@ -24,17 +24,17 @@ def main() -> int:
     arguments = _arguments()
     missing = None if os.environ.get(peers.INSIDE) else peers.missing()
     if not arguments.alone and not missing and not os.environ.get(peers.INSIDE):
-        return peers.run_inside(sys.argv[1:])
+        return peers.run_inside("benchmarks", sys.argv[1:])
     if missing and not arguments.alone:
         print(f"Only ours is measured: {missing}.", file=sys.stderr)
-    _compile()
+    compile_bytecode()
     contestants = _contestants(arguments)
     facts = {"machine": machine.description(), "load before": machine.load()}
     facts |= {one.name: one.version for one in contestants}
-    folder = _folder()
+    folder = home_folder()
     try:
         bench = Bench(contestants, folder, arguments.runs)
-        _run(bench, arguments.only)
+        run(bench, arguments.only)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     facts["load after"] = machine.load()
@@ -68,7 +68,7 @@ def _names(text: str) -> list[str]:
     return [name for name in text.split(",") if name]
 
 
-def _compile() -> None:
+def compile_bytecode() -> None:
     """Start-up is measured as on a user's machine, where pip has compiled everything."""
     packages = [Path(package.__path__[0]) for package in (sidecar, sidecar_protocol)]
     for folder in [*packages, Path(sysconfig.get_path("purelib"))]:
@@ -82,14 +82,14 @@ def _contestants(arguments: argparse.Namespace) -> list[Contestant]:
     return found
 
 
-def _folder() -> Path:
+def home_folder() -> Path:
     """On the disk that holds the user's home, where a real database would be: /tmp may be memory."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     cache.mkdir(parents=True, exist_ok=True)
     return Path(tempfile.mkdtemp(prefix="sidecar-bench-", dir=cache))
 
 
-def _run(bench: Bench, only: list[str]) -> None:
+def run(bench: Bench, only: list[str]) -> None:
     for experiment, rows in EXPERIMENTS.items():
         if set(rows) & set(only):
             print(f"{experiment.__name__}: {', '.join(rows)}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Our own driver: spawns `sidecar serve`, which asks the peers' fake model (or echoes), and reads it as they are read.
+"""Our own drivers: spawn `sidecar`, which asks the peers' fake model (or echoes), and read it as they are read.
 
 One thread reads, stamps each read with the time, and parses every line with `json`: the same work for
 each frame as the harness does for the peers, so that none is measured with a faster client.
@@ -25,6 +25,7 @@ COMMAND = shlex.split(os.environ.get("SIDECAR_COMMAND", "")) or [
     str(Path(sys.executable).with_name("sidecar")),
     "serve",
 ]
+ACP_COMMAND = [*COMMAND[:-1], "acp"]
 
 STOP_WITHIN = 5.0
 """Longer than the contract allows; then it is killed."""
@@ -32,6 +33,7 @@ STOP_WITHIN = 5.0
 _SENTENCE = "Please tell me a little more about that, with an example from everyday work. "
 
 Answer = Callable[[Any, float], None]
+Notify = Callable[[str, Any, float], None]
 
 
 class Failed(Exception):
@@ -48,11 +50,11 @@ class OurTurn:
         self._error: Any = None
         self._done = threading.Event()
 
-    def delta(self, event: dict[str, Any], when: float) -> None:
+    def delta(self, text: str, place: dict[str, Any], when: float) -> None:
         if not self.deltas:
             self.t_first = when
-        self.deltas += event["seq"] - event.get("from", event["seq"]) + 1
-        self.chars += len(event["data"]["text"])
+        self.deltas += place["seq"] - place.get("from", place["seq"]) + 1
+        self.chars += len(text)
 
     def end(self, when: float, error: Any = None) -> None:
         self.t_end, self._error = when, error
@@ -69,13 +71,13 @@ class OurTurn:
 class Lines:
     """A child that speaks JSON-RPC, a message a line, on pipes."""
 
-    def __init__(self, env: dict[str, str], cwd: Path, on_event: Callable[[Any, float], None]) -> None:
-        self._on_event = on_event
+    def __init__(self, command: list[str], env: dict[str, str], cwd: Path, notify: Notify) -> None:
+        self._notify = notify
         self._waiting: dict[int, Answer] = {}
         self._next = 0
         self.t_spawn = time.monotonic()
         self.child = subprocess.Popen(
-            COMMAND,
+            command,
             env=env,
             cwd=cwd,
             stdin=subprocess.PIPE,
@@ -139,22 +141,42 @@ class Lines:
             answer({"error": "it left"}, time.monotonic())
 
     def _take(self, message: Any, when: float) -> None:
-        if message.get("method") == "event":
-            self._on_event(message["params"], when)
+        if "method" in message:
+            self._notify(message["method"], message["params"], when)
         elif message.get("id") in self._waiting:
             self._waiting.pop(message["id"])(message, when)
 
 
-class SidecarDriver:
+class _Process:
     """One process of ours. Its data live in `home`; the model is at `url`, or is an echo."""
+
+    io: Lines
 
     def __init__(self, home: Path, url: str | None) -> None:
         self._home = home
         self._url = url
         self._turns: dict[str, OurTurn] = {}
 
+    def stop(self) -> None:
+        self.io.stop()
+
+    def pids(self) -> list[int]:
+        return [self.io.child.pid]
+
+    def _spawn(self, command: list[str], notify: Notify) -> None:
+        self._home.mkdir(parents=True, exist_ok=True)
+        self.io = Lines(command, _environment(self._home, self._url), self._home, notify)
+
+
+class SidecarDriver(_Process):
+    """`sidecar serve`, by its own protocol. `in_project`: chats have a folder, and so the model gets tools."""
+
+    def __init__(self, home: Path, url: str | None, *, in_project: bool = False) -> None:
+        super().__init__(home, url)
+        self._in_project = in_project
+
     def start(self) -> float:
-        self.io = Lines(_environment(self._home, self._url), self._home, self._event)
+        self._spawn(COMMAND, self._take)
         hello = {
             "protocol": "sidecar",
             "versions": [1],
@@ -166,7 +188,8 @@ class SidecarDriver:
 
     def new_session(self) -> str:
         chat = f"chat {uuid.uuid4()}"
-        self.io.call("chat/open", {"chatId": chat})
+        project = {"projectPath": str(self._home)} if self._in_project else {}
+        self.io.call("chat/open", {"chatId": chat, **project})
         return chat
 
     def resume(self, sid: str) -> int:
@@ -183,19 +206,54 @@ class SidecarDriver:
         turn.t_sent = self.io.send("prompt/send", {"chatId": sid, "promptId": tag, "text": text}, answer)
         return turn
 
-    def stop(self) -> None:
-        self.io.stop()
-
-    def pids(self) -> list[int]:
-        return [self.io.child.pid]
-
-    def _event(self, event: Any, when: float) -> None:
-        turn = self._turns.get(event["chatId"])
+    def _take(self, method: str, event: Any, when: float) -> None:
+        turn = self._turns.get(event["chatId"]) if method == "event" else None
         if turn and event["type"] == "message.delta":
-            turn.delta(event, when)
+            turn.delta(event["data"]["text"], event, when)
         elif turn and event["type"] == "turn.ended":
             reason = event["data"]["reason"]
             turn.end(when, None if reason == "end_turn" else reason)
+
+
+class AcpDriver(_Process):
+    """`sidecar acp`, by the Agent Client Protocol."""
+
+    def start(self) -> float:
+        self._spawn(ACP_COMMAND, self._take)
+        about = {"name": "bench", "version": "0"}
+        can: dict[str, Any] = {
+            "session": {"notices": {}}
+        }  # else a notice is a message, and counts as a delta
+        hello = {"protocolVersion": 1, "clientInfo": about, "clientCapabilities": can}
+        _, when = self.io.call("initialize", hello)
+        return when - self.io.t_spawn
+
+    def new_session(self) -> str:
+        made, _ = self.io.call("session/new", self._folder())
+        return str(made["sessionId"])
+
+    def resume(self, sid: str) -> None:
+        self.io.call("session/resume", {"sessionId": sid, **self._folder()})
+
+    def prompt(self, sid: str, text: str, tag: str) -> OurTurn:
+        turn = self._turns[sid] = OurTurn(tag)
+
+        def answer(reply: Any, when: float) -> None:
+            ended = reply.get("result", {}).get("stopReason") == "end_turn"
+            turn.end(when, None if ended else reply)
+
+        prompt = [{"type": "text", "text": text}]
+        turn.t_sent = self.io.send("session/prompt", {"sessionId": sid, "prompt": prompt}, answer)
+        return turn
+
+    def _take(self, method: str, params: Any, when: float) -> None:
+        update = params["update"] if method == "session/update" else {}
+        turn = self._turns.get(params.get("sessionId", ""))
+        if turn and update.get("sessionUpdate") == "agent_message_chunk":
+            turn.delta(update["content"]["text"], params["_meta"]["sidecar"], when)
+
+    def _folder(self) -> dict[str, Any]:
+        return {"cwd": str(self._home), "mcpServers": []}
 
 
 def contestant(url: str | None) -> Contestant:
@@ -205,6 +263,16 @@ def contestant(url: str | None) -> Contestant:
         return SidecarDriver(home, url)
 
     return Contestant("ours", make, marked if url else _words, _import, 20_000, _version())
+
+
+def editor_contestants(url: str | None) -> list[Contestant]:
+    """Ours as editors start it, and by its own protocol in a folder as editors open one."""
+    made: dict[str, Callable[[Path], AcpDriver | SidecarDriver]] = {
+        "acp": lambda home: AcpDriver(home, url),
+        "native": lambda home: SidecarDriver(home, url, in_project=True),
+    }
+    prompt, version = marked if url else _words, _version()
+    return [Contestant(name, make, prompt, None, 0, version) for name, make in made.items()]
 
 
 def marked(deltas: int, tag: str) -> str:
@@ -224,6 +292,7 @@ def _import(home: Path, turns: int) -> str:
         for number in range(turns)
         for role, text in (("user", f"{number}: {_SENTENCE * 3}"), ("assistant", reply))
     ]
+    home.mkdir(parents=True, exist_ok=True)
     path = home / "seed.jsonl"
     path.write_text("\n".join(lines) + "\n")
     driver = SidecarDriver(home, None)

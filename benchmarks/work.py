@@ -28,7 +28,7 @@ import sidecar_protocol
 import sidecar
 
 from . import machine
-from .ours import Lines
+from .ours import COMMAND, Lines
 
 STEPS = 200
 """Calls in one turn, each in a request of its own."""
@@ -97,7 +97,8 @@ class Client:
         script.write_text(json.dumps({"replies": replies}))
         self._ended: dict[str, tuple[float, str]] = {}
         self._changed = threading.Condition()
-        self._io = Lines(_environment(home, f"scripted:{script}", path), home, self._event)
+        environment = _environment(home, f"scripted:{script}", path)
+        self._io = Lines(COMMAND, environment, home, self._take)
         hello = {"protocol": "sidecar", "versions": [1], "client": {"name": "bench"}}
         self.call("initialize", hello | {"processId": os.getpid()})
         config = {"mode": "auto", "maxSteps": 10_000}
@@ -134,8 +135,8 @@ class Client:
     def stop(self) -> None:
         self._io.stop()
 
-    def _event(self, event: Any, when: float) -> None:
-        if event["type"] == "turn.ended":
+    def _take(self, method: str, event: Any, when: float) -> None:
+        if method == "event" and event["type"] == "turn.ended":
             with self._changed:
                 self._ended[event["turnId"]] = (when, event["data"]["reason"])
                 self._changed.notify_all()
