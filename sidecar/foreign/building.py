@@ -8,14 +8,16 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import mimetypes
 import os
 import re
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
-from ..media import MAX_IMAGE_BYTES, BadMedia, inspect
+from ..media import MAX_AUDIO_BYTES, MAX_IMAGE_BYTES, BadMedia, MediaKind, inspect
 from ..model import JsonObject
 from ..model.content import Block, Item, ItemStatus, Turn, Usage
 from ..model.files import Patch
@@ -33,6 +35,9 @@ MAX_COPIED = 10_000
 
 MAX_LABEL = 160
 """Characters of a call's title."""
+
+_FAMILIES = ("image", "audio", "text", "application")
+"""Of media types: with another one, or none, the name of a file decides."""
 
 _MAX_TS = 2**53
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_-]")
@@ -96,7 +101,7 @@ class ChatBuilder:
         """Begin a turn with what the user said."""
         turn = self.turn(key, at, parent)
         fitting = [self._fitting_block(block) for block in content]
-        text = "".join(block.text or "" for block in fitting if block.type == "text")
+        text = "\n".join(block.text or "" for block in fitting if block.type == "text")
         turn.add(key, "user", at, content=fitting, text=text, name=name)
         return turn
 
@@ -153,8 +158,11 @@ class ChatBuilder:
             return
         turn, index = self._calls[key]
         item = turn.items[index]
+        blocks = media or []
+        media = [block for block in blocks if block.type in ("image", "audio")]
+        text = "\n".join(filter(None, [text, *(block.text for block in blocks if block not in media)]))
         # A call without text counts as one without a result, and its image would not be sent.
-        shown = self._fitting(text) or ("(an image)" if media else "(no output)")
+        shown = self._fitting(text) or (f"(an {media[0].type})" if media else "(no output)")
         output: JsonObject = {"text": shown, "truncated": False}
         if media:
             output["content"] = media
@@ -175,17 +183,42 @@ class ChatBuilder:
             self._edits.append((key, edit))
 
     def attach(self, data: bytes | None, mime_type: str, name: str | None = None) -> Block:
-        """A block for an image, or a line of text for what no model takes."""
+        """A block for an image, audio or text; a line of text for what no model takes, or is not there."""
         label = os.path.basename(name or "")[:MAX_LABEL] or None
-        if data is not None and mime_type.startswith("image/") and len(data) <= MAX_IMAGE_BYTES:
-            try:
-                facts = inspect(data, "image")
-            except BadMedia:
-                pass
-            else:
-                id = self._keep(data, facts.mime_type, label)
-                return Block(type="image", blob_id=id, mime_type=facts.mime_type, name=label, size=len(data))
-        return Block(type="text", text=f"({label or mime_type or 'attachment'}: not imported)")
+        family = mime_type.partition("/")[0]
+        if family not in _FAMILIES:
+            family = (mimetypes.guess_type(label or "")[0] or "").partition("/")[0]
+        found: Block | None = None
+        if data is not None and family in ("image", "audio"):
+            found = self._medium(data, "image" if family == "image" else "audio", label)
+        elif data is not None:
+            found = self._document(data, mime_type, label)
+        return found or Block(type="text", text=f"({label or mime_type or 'attachment'}: not imported)")
+
+    def document(self, text: str, name: str, mime_type: str = "") -> Block:
+        """A block for the text of an attached file."""
+        label = os.path.basename(name)[:MAX_LABEL] or "attachment"
+        uri = f"attachment:{quote(label)}"
+        text = self._fitting(text)
+        return Block(type="resource", uri=uri, name=label, text=text, mime_type=mime_type or None)
+
+    def _medium(self, data: bytes, kind: MediaKind, label: str | None) -> Block | None:
+        if len(data) > (MAX_IMAGE_BYTES if kind == "image" else MAX_AUDIO_BYTES):
+            return None
+        try:
+            facts = inspect(data, kind)
+        except BadMedia:
+            return None
+        id = self._keep(data, facts.mime_type, label)
+        return Block(type=kind, blob_id=id, mime_type=facts.mime_type, name=label, size=len(data))
+
+    def _document(self, data: bytes, mime_type: str, label: str | None) -> Block | None:
+        """The block of a file that is text, which its bytes tell: types are often missing or wrong."""
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            return None
+        return None if "\0" in text else self.document(text, label or "", mime_type)
 
     def attach_base64(self, data: str, mime_type: str, name: str | None = None) -> Block:
         return self.attach(decode_base64(data), mime_type, name)

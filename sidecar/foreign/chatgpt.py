@@ -101,34 +101,42 @@ class _Reader:
         if id is None:
             self._made.call(turn, id := key, at, name or "tool", {})
         blocks = self._blocks(content)
-        media = [block for block in blocks if block.type == "image"]
-        self._made.result(id, at, "\n".join(block.text for block in blocks if block.text), media=media)
+        self._made.result(id, at, "", media=blocks)
 
     def _blocks(self, content: JsonObject) -> list[Block]:
         found: list[Block] = []
         for part in list_of(content.get("parts")):
             if isinstance(part, str):
                 found += [text_block(part)] if part.strip() else []
-            elif pointer := text_of(dict_of(part).get("asset_pointer")):
-                found.append(self._asset(pointer))
+            elif asset := _asset_of(dict_of(part)):
+                found.append(self._asset(*asset))
             elif text := text_of(dict_of(part).get("text")):
                 found.append(text_block(text))
         return found or ([text_block(text)] if (text := _text(content)).strip() else [])
 
     def _attached(self, details: JsonObject) -> list[Block]:
-        """The names of attached files that are no images; images are parts of the message."""
-        names = [
-            text_of(dict_of(each).get("name"))
-            for each in list_of(details.get("attachments"))
-            if not text_of(dict_of(each).get("mime_type")).startswith("image/")
-        ]
-        return [text_block(f"({name}: not imported)") for name in names if name]
+        """Attached files; images and audio are parts of the message."""
+        found: list[Block] = []
+        for each in map(dict_of, list_of(details.get("attachments"))):
+            name, kind = text_of(each.get("name")), text_of(each.get("mime_type"))
+            if name and not kind.startswith(("image/", "audio/")):
+                file = self._export.attachment(text_of(each.get("id"))) or self._export.attachment(name)
+                found.append(self._made.attach(file[1] if file else None, kind, name))
+        return found
 
-    def _asset(self, pointer: str) -> Block:
+    def _asset(self, pointer: str, kind: str) -> Block:
         for scheme in _SCHEMES:
             pointer = pointer.removeprefix(scheme)
         found = self._export.attachment(pointer)
-        return self._made.attach(found[1] if found else None, "image/*", found[0] if found else pointer)
+        return self._made.attach(found[1] if found else None, kind, found[0] if found else pointer)
+
+
+def _asset_of(part: JsonObject) -> tuple[str, str] | None:
+    """The address and the kind of the image or audio that a part is; what was said aloud has it one level deeper."""
+    inner = dict_of(part.get("audio_asset_pointer")) or part
+    pointer = text_of(inner.get("asset_pointer"))
+    kind = "audio/*" if text_of(inner.get("content_type")).startswith("audio") else "image/*"
+    return (pointer, kind) if pointer else None
 
 
 def _text(content: JsonObject) -> str:

@@ -48,14 +48,19 @@ def _prompt(made: ChatBuilder, message: JsonObject, export: Export) -> list[Bloc
     blocks = [text_block(text)] if text.strip() else []
     for each in map(dict_of, list_of(message.get("attachments"))):
         name, extract = text_of(each.get("file_name")), text_of(each.get("extracted_content"))
-        blocks.append(
-            text_block(f"{name}\n{extract[:MAX_EXTRACT]}" if extract else f"({name}: not imported)")
-        )
+        if extract:
+            blocks.append(made.document(extract[:MAX_EXTRACT], name))
+        else:
+            blocks.append(_file(made, export, name))
     for each in map(dict_of, list_of(message.get("files"))):
-        name = text_of(each.get("file_name")) or text_of(each.get("file_uuid"))
-        found = export.attachment(name)
-        blocks.append(made.attach(found[1] if found else None, "image/*" if found else "", name))
+        blocks.append(_file(made, export, text_of(each.get("file_name")), text_of(each.get("file_uuid"))))
     return blocks or [text_block("")]
+
+
+def _file(made: ChatBuilder, export: Export, *keys: str) -> Block:
+    """An attached file, which the export has under its name or its id, or has not."""
+    found = next((file for file in map(export.attachment, keys) if file), None)
+    return made.attach(found[1] if found else None, "", next(filter(None, keys), "attachment"))
 
 
 def _answer(

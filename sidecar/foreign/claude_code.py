@@ -193,15 +193,19 @@ class _Reader:
             if _type(block) == "text" and text.strip() and not text.startswith("<system-reminder>"):
                 found.append(text_block(text))
             elif _type(block) in ("image", "document"):
-                kind = text_of(source.get("media_type"))
-                found.append(self._made.attach_base64(text_of(source.get("data")), kind))
+                data, kind = text_of(source.get("data")), text_of(source.get("media_type"))
+                name = text_of(block.get("title")) or None
+                if source.get("type") == "text":
+                    found.append(self._made.document(data, name or "", kind))
+                else:
+                    found.append(self._made.attach_base64(data, kind, name))
         return found
 
     def _output(self, content: object) -> tuple[str, list[Block]]:
         if isinstance(content, str):
             return content, []
         blocks = self._blocks(content)
-        media = [block for block in blocks if block.type == "image"]
+        media = [block for block in blocks if block.type in ("image", "audio")]
         return "\n".join(block.text for block in blocks if block.text is not None), media
 
 

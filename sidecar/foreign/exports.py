@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from ..media import MAX_IMAGE_BYTES
+from ..media import MAX_AUDIO_BYTES, MAX_IMAGE_BYTES
 from ..model import JsonObject
 from ..text.json_depth import is_deeper
 from .base import MAX_DEPTH, MAX_LINE_BYTES, ForeignChat, Found, FoundChat, Problem
@@ -26,8 +26,24 @@ MAX_MEMBERS = 100_000
 MAX_RATIO = 200
 """How many times larger than packed a file of a zip may be: text rarely gets 20 times smaller."""
 
+MIN_KEY = 8
+"""Characters of an id, by which the name of an attachment may begin; a shorter one could be any word."""
+
+MAX_ATTACHMENT_BYTES = max(MAX_IMAGE_BYTES, MAX_AUDIO_BYTES)
+
 CHAT_BYTES = 4 * MAX_LINE_BYTES
 """Of one chat in a document."""
+
+_OWN = (
+    "chat.html",
+    "user.json",
+    "users.json",
+    "projects.json",
+    "memories.json",
+    "message_feedback.json",
+    "model_comparisons.json",
+    "shared_conversations.json",
+)
 
 _chats = msgspec.json.Decoder(list[msgspec.Raw])
 _decode = msgspec.json.Decoder().decode
@@ -57,10 +73,14 @@ class Export:
             yield from self._file(self.path)
 
     def attachment(self, key: str) -> tuple[str, bytes] | None:
-        """The file whose name contains `key`, with its name."""
+        """The file that is called `key`, or begins with it and a mark, with its name. No document with chats is one."""
         if self._names is None:
-            self._names = {os.path.basename(name): name for name in self._all_names()}
-        name = next((name for base, name in self._names.items() if key in base), None) if key else None
+            found = {os.path.basename(name): name for name in self._all_names()}
+            self._names = {base: name for base, name in found.items() if not _is_own(base)}
+        key = os.path.basename(key)
+        name = self._names.get(key)
+        if name is None and len(key) >= MIN_KEY:
+            name = next((name for base, name in self._names.items() if _begins(base, key)), None)
         if name is None:
             return None
         try:
@@ -83,11 +103,11 @@ class Export:
     def _bytes(self, name: str) -> bytes:
         if os.path.isdir(self.path):
             with opened(os.path.join(self.path, name)) as file:
-                data = file.read(MAX_IMAGE_BYTES + 1)
+                data = file.read(MAX_ATTACHMENT_BYTES + 1)
         else:
             with opened(self.path) as file, zipfile.ZipFile(file) as packed:
-                data = _member(packed, packed.getinfo(name), MAX_IMAGE_BYTES)
-        if len(data) > MAX_IMAGE_BYTES:
+                data = _member(packed, packed.getinfo(name), MAX_ATTACHMENT_BYTES)
+        if len(data) > MAX_ATTACHMENT_BYTES:
             raise Unreadable("it is too large")
         return data
 
@@ -211,6 +231,15 @@ def _member(packed: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -> byt
 def _is_chats(name: str) -> bool:
     base = os.path.basename(name)
     return base.startswith("conversations") and base.endswith(".json")
+
+
+def _is_own(name: str) -> bool:
+    """Whether a file is part of the export itself, and no attachment."""
+    return _is_chats(name) or name in _OWN
+
+
+def _begins(name: str, key: str) -> bool:
+    return name.startswith(key) and name[len(key) : len(key) + 1] in ("-", "_", ".")
 
 
 def _listed(folder: str) -> list[str]:

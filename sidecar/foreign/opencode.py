@@ -186,15 +186,27 @@ def _chat(session: JsonObject, messages: Iterator[Message], notes: Notes) -> For
 
 
 def _prompt(made: ChatBuilder, parts: list[tuple[str, JsonObject]]) -> list[Block]:
-    """What the user said and attached; texts that the program has added are left out."""
+    """What the user said and attached; other texts that the program has added are left out."""
     blocks: list[Block] = []
+    added = ""
     for _, part in parts:
+        text = text_of(part.get("text"))
         if part.get("type") == "file":
-            url, name = text_of(part.get("url")), text_of(part.get("filename")) or None
-            blocks.append(made.attach_data_url(url, name))
-        elif part.get("type") == "text" and not part.get("synthetic") and text_of(part.get("text")).strip():
-            blocks.append(text_block(text_of(part["text"])))
+            blocks.append(_attached(made, part, added))
+            added = ""
+        elif part.get("type") == "text" and part.get("synthetic"):
+            added = text
+        elif part.get("type") == "text" and text.strip():
+            blocks.append(text_block(text))
     return blocks
+
+
+def _attached(made: ChatBuilder, part: JsonObject, added: str) -> Block:
+    """An attached file: its bytes, or the text that the program has read of it and put before it."""
+    url, name = text_of(part.get("url")), text_of(part.get("filename"))
+    if added and not url.startswith("data:"):
+        return made.document(added, name, text_of(part.get("mime")))
+    return made.attach_data_url(url, name or None)
 
 
 def _answer(

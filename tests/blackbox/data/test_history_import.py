@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sidecar.fake_provider import in_thread
 from sidecar.foreign.registry import READERS
 from tests.support.patience import PATIENCE_S
 from tests.support.sidecar import Sidecar
@@ -282,6 +283,65 @@ def test_an_image_in_a_zip_is_part_of_its_message(sidecar: Sidecar, tmp_path: Pa
     opened = sidecar.call("chat/open", chatId="chatgpt:6631f0a2-0000-4000-8000-000000000001")
     assert opened["title"] == "Looms and mills"
     assert opened["turns"][0]["items"][0]["content"][0]["type"] == "image"
+
+
+def test_attached_files_come_along_and_others_are_named(sidecar: Sidecar) -> None:
+    bring(sidecar, "chatgpt")
+
+    opened = sidecar.call("chat/open", chatId="chatgpt:6631f0a2-0000-4000-8000-000000000001")
+    image, audio, text, left_out, notes = opened["turns"][0]["items"][0]["content"]
+    assert sidecar.call("blob/read", blobId=image["blobId"])["mimeType"] == "image/png"
+    assert (audio["type"], audio["mimeType"]) == ("audio", "audio/wav")
+    assert (text["text"], left_out["text"]) == ("What is this?", "(plan.pdf: not imported)")
+    assert (notes["type"], notes["name"]) == ("resource", "notes.txt")
+    assert notes["text"] == "The mill is twelve feet wide.\n"
+
+
+def test_a_file_of_the_export_itself_is_no_attachment(sidecar: Sidecar, tmp_path: Path) -> None:
+    named = [{"file_name": name} for name in ("users.json", "conversations.json", "../users.json", "u")]
+    said = {"uuid": "m", "sender": "human", "text": "Look", "files": named}
+    (tmp_path / "conversations.json").write_text(json.dumps([{"uuid": "a", "chat_messages": [said]}]))
+    (tmp_path / "users.json").write_text('"of the account"')
+
+    bring(sidecar, "claude-ai", tmp_path)
+
+    (item,) = sidecar.call("chat/history", chatId="claude-ai:a")["turns"][0]["items"]
+    assert [block["text"] for block in item["content"]] == [
+        "Look",
+        "(users.json: not imported)",
+        "(conversations.json: not imported)",
+        "(users.json: not imported)",
+        "(u: not imported)",
+    ]
+
+
+def test_a_key_in_an_attached_text_is_redacted(sidecar: Sidecar, tmp_path: Path) -> None:
+    key = "sk-ant-api03-" + "a1B2" * 12
+    extract = {"file_name": "plan.txt", "extracted_content": f"The key is {key}"}
+    said = {"uuid": "m", "sender": "human", "text": "Look", "attachments": [extract]}
+    (tmp_path / "conversations.json").write_text(json.dumps([{"uuid": "a", "chat_messages": [said]}]))
+
+    bring(sidecar, "claude-ai", tmp_path)
+
+    (item,) = sidecar.call("chat/history", chatId="claude-ai:a")["turns"][0]["items"]
+    assert item["content"][1]["text"] == "The key is (hidden)"
+
+
+MODELS = ("anthropic:fake-1", "openai:fake-1", "openai-responses:fake-1", "gemini:fake-1", "ollama:fake-1")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_each_recorded_chat_goes_on_under_each_api(spawn: Spawner, model: str) -> None:
+    with in_thread() as fake:
+        sidecar = spawn(model=model, env=fake.env)
+        for platform in READERS:
+            done = bring(sidecar, platform, lay_out(platform, spawn.folder / "laid"))
+            for chat in done["chats"]:
+                own = {"chatId": chat["chatId"]}
+                sent = sidecar.call("prompt/send", **own, promptId="p-1", text="And now? [[say=On it]]")
+                sidecar.wait_turn(sent["sessionId"], sent["turnId"])
+                last = sidecar.call("chat/history", **own, limit=1)["turns"][-1]
+                assert (last["reason"], last["items"][-1]["text"]) == ("end_turn", "On it"), last
 
 
 def test_an_export_needs_its_path(sidecar: Sidecar) -> None:

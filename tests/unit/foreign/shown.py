@@ -14,6 +14,8 @@ SAMPLES = Path(__file__).parent / "samples"
 
 CUT = 28
 
+_ATTACHED = {"image": " +image", "audio": " +audio", "resource": " +file"}
+
 
 def lay_out(platform: str, folder: Path) -> Path:
     """Copy a sample to a folder, with its databases."""
@@ -53,9 +55,9 @@ def _item(item: Item) -> str:
         )
         media = " +image" if (item.output or {}).get("content") else ""
         return f"{item.name} {item.status}: {_cut(item.output_text)}{media}{changed}"
-    images = sum(block.type == "image" for block in item.content or [])
+    attached = "".join(_ATTACHED.get(block.type, "") for block in item.content or [])
     name = f" ({item.name or item.kind})" if item.name or item.kind else ""
-    return f"{item.type}{name}: {_cut(item.text or '')}{' +image' * images}"
+    return f"{item.type}{name}: {_cut(item.text or '')}{attached}"
 
 
 def _cut(text: str) -> str:
