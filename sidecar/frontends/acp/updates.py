@@ -209,13 +209,20 @@ class Updates:
         id = data.get("compactionId")
         if id is None or moment == "undone" or not self._audience.shows_compactions:
             return []
-        update: Update = {"sessionUpdate": "compaction_update", "compactionId": id}
+        about: Update = {"compactionId": id}
+        update = {"sessionUpdate": "compaction_update", **about}
         if moment == "started":
-            return [{**update, "status": "in_progress"}]
+            # Empty, as a client that loads the session again has the summary already.
+            return [{**update, "status": "in_progress", "summary": []}]
         item = stored_item(data["item"])
         if item.error:
             return [{**update, "status": "failed", "error": item.error.message}]
-        return [{**update, "status": "completed", "summary": [text_block(item.text or "")]}]
+        summary = {
+            "sessionUpdate": "compaction_summary_chunk",
+            **about,
+            "content": text_block(item.text or ""),
+        }
+        return [*([summary] if item.text else []), {**update, "status": "completed"}]
 
     def _usage_now(self, data: EventData) -> list[Update]:
         window = data.get("window") or {}

@@ -330,6 +330,42 @@ def test_notices_are_shown_as_the_editor_can(play: Play, tmp_path: Path) -> None
     assert "> **Warning**" in plain.said()
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_compaction_is_shown_with_its_summary_once(start: Start, version: int) -> None:
+    editor = start(version=version, capabilities=ALL if version == 1 else {})
+    session = editor.new()
+    for number in range(12):
+        seen = len(editor.updates)
+        editor.prompt(session, f"{number}: " + "How wide is the heron mill? " * 200)
+        if version == 2:
+            editor.wait_update("state_update", seen, state="idle")
+
+    editor.prompt(session, "/compact")
+    editor.wait_update("compaction_update", status="completed")
+    live = summary_of(editor, 0)
+    before = len(editor.updates)
+    if version == 1:
+        editor.load(session)
+    else:
+        editor.request(
+            "session/resume", sessionId=session, cwd=str(editor.folder), replayFrom={"type": "start"}
+        )
+
+    assert "heron mill" in live
+    assert summary_of(editor, before) == summary_of(editor, 0) == live
+
+
+def summary_of(editor: Editor, since: int) -> str:
+    """The summary that a client shows after these updates: a list replaces it, a chunk is appended."""
+    shown = ""
+    for update in (each["update"] for each in editor.updates[since:]):
+        if update["sessionUpdate"] == "compaction_update" and "summary" in update:
+            shown = "".join(block["text"] for block in update["summary"])
+        elif update["sessionUpdate"] == "compaction_summary_chunk":
+            shown += update["content"]["text"]
+    return shown
+
+
 def test_closing_stdin_ends_everything_while_a_turn_runs(start: Start, tmp_path: Path) -> None:
     editor = start(model=write_script(tmp_path))
     session = editor.new()

@@ -143,9 +143,19 @@ def test_compactions_are_shown_to_clients_that_can(shows: bool) -> None:
         *say("compaction.ended", {"compactionId": "y", "item": {**COMPACTION, "error": {"message": "No"}}}),
     ]
 
-    shown = [(update["status"], update.get("error")) for update in updates]
-    seen = [("in_progress", None), ("completed", None), ("in_progress", None), ("failed", "No")]
-    assert shown == (seen if shows else [])
+    about, other = (
+        {"sessionUpdate": "compaction_update", "compactionId": "x"},
+        {"sessionUpdate": "compaction_update", "compactionId": "y"},
+    )
+    content = {"type": "text", "text": "A summary"}
+    seen = [
+        {**about, "status": "in_progress", "summary": []},
+        {"sessionUpdate": "compaction_summary_chunk", "compactionId": "x", "content": content},
+        {**about, "status": "completed"},
+        {**other, "status": "in_progress", "summary": []},
+        {**other, "status": "failed", "error": "No"},
+    ]
+    assert updates == (seen if shows else [])
 
 
 @pytest.mark.parametrize(
