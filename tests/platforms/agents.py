@@ -118,7 +118,7 @@ def _settle_opencode(url: str, home: Path, project: Path) -> None:
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "options": {"baseURL": f"{url}/v1", "apiKey": "x"},
-        "models": {"fake": {}},
+        "models": {"fake": {"limit": {"context": 200_000, "output": 32_000}}},
     }
     settings = {
         "provider": {"fake": provider},

@@ -31,6 +31,9 @@ FLUSH_S = 2
 
 NEXT = "[[next]]"
 
+FULL = "[[usage=190000,10]]"
+"""What makes an agent believe that the window of its model is full, so that it compacts."""
+
 TEXT = "one\ntwo\nthree\n"
 SLEEP = "python3 -c 'import time; time.sleep(300)'"
 
@@ -107,6 +110,7 @@ def _gemini(project: Path) -> tuple[list[str], list[Step]]:
     )
     base = [NODE, str(MODULES / "@google/gemini-cli/bundle/gemini.js"), "--output-format", "json", "--yolo"]
     # It sends the calls of a session that it resumes twice, which no API takes: only one without calls is resumed.
+    # When it compacts, it sends two answers of the model in a row, which the fake provider refuses.
     return base, [
         Step(("-p", first)),
         Step(("-p", "And a second @red.png question [[say=Second answer]]")),
@@ -126,7 +130,12 @@ def _opencode(project: Path) -> tuple[list[str], list[Step]]:
     base = [str(MODULES / "opencode-linux-x64/bin/opencode"), "run", "--format", "json"]
     return base, [
         Step((), first),
-        Step(("-c", "-f", str(project / "red.png")), "And a second question [[say=Second answer]]"),
+        Step(
+            ("-c", "-f", str(project / "red.png"), "-f", str(project / "plan.md")),
+            "And a second question [[say=Second answer]]",
+        ),
+        Step((), f"After it {FULL}[[say=After compaction]]"),
+        Step(("-c",), "And a third question [[say=Third answer]]"),
         Step(("-c",), f"Long one {tool('bash', command=SLEEP, description='Wait')}", killed=True),
     ]
 
@@ -200,6 +209,7 @@ def main(name: str, folder: Path) -> None:
     subprocess.run(["git", "init", "-q", str(project)], check=True)
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     (project / "red.png").write_bytes(png())
+    (project / "plan.md").write_text("# The plan\n\nTwelve feet wide.\n")
     for settings in (home / ".gemini/settings.json", home / ".qwen/settings.json"):
         settings.write_text('{"mcpServers": {"sidecar": {}}}')
     environment = {key: os.environ[key] for key in KEPT if key in os.environ}

@@ -105,6 +105,63 @@ def test_the_chat_has_all_that_the_model_was_sent(
     assert len(prompts) >= 2
 
 
+def test_what_the_model_was_sent_is_in_one_chat_in_the_same_order(
+    recorded: tuple[str, Path], imported: tuple[Sidecar, list[Json]]
+) -> None:
+    sidecar, chats = imported
+    requests = json.loads((recorded[1] / "requests.json").read_text())
+    told = [
+        [
+            event
+            for item in items_of(sidecar, chat["chatId"])
+            for line in shown(item)
+            for event in of_work(line)
+        ]
+        for chat in chats
+    ]
+
+    for request in requests:
+        sent = [event for line in paired(lines(request)) for event in of_work(line)]
+        if request["status"] == 200:
+            assert any(is_told(sent, chat) for chat in told), sent
+
+
+def of_work(line: Line) -> Iterator[Line]:
+    """The events that a request and a chat share; agents send more in the user's name."""
+    kind, text = line
+    if kind == "user":
+        yield from (("user", packed(prompt)) for prompt in ours(text))
+    elif kind == "call":
+        yield "call", RENAMED.sub("Task ", text)
+    elif kind == "result" and packed(text):
+        yield "result", packed(text)
+    elif kind == "assistant" and text in ANSWERS:
+        yield "assistant", packed(text)
+
+
+def paired(sent: list[Line]) -> Iterator[Line]:
+    """Calls that were made at once, each before its result, as a chat has them."""
+    waiting: list[Line] = []
+    for line in sent:
+        if line[0] == "call":
+            waiting.append(line)
+            continue
+        if line[0] == "result" and waiting:
+            yield waiting.pop(0)
+        yield line
+    yield from waiting
+
+
+def is_told(sent: list[Line], chat: list[Line]) -> bool:
+    """Whether the events are in the chat, in their order."""
+    rest = iter(chat)
+    return all(any(kind == of and is_same(kind, text, one) for of, one in rest) for kind, text in sent)
+
+
+def is_same(kind: str, text: str, one: str) -> bool:
+    return text == one or (kind == "result" and found(text, {one}))
+
+
 def ours(text: str) -> list[str]:
     """The user's own words in a message of the user; agents put some before them, and quote them in summaries."""
     starts = [text.index(start) for start in OURS if start in text]
