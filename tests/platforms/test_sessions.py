@@ -121,7 +121,7 @@ def test_what_the_model_was_sent_is_in_one_chat_in_the_same_order(
     ]
 
     for request in requests:
-        sent = [event for line in paired(lines(request)) for event in of_work(line)]
+        sent = [event for line in lines(request) for event in of_work(line)]
         if request["status"] == 200:
             assert any(is_told(sent, chat) for chat in told), sent
 
@@ -137,19 +137,6 @@ def of_work(line: Line) -> Iterator[Line]:
         yield "result", packed(text)
     elif kind == "assistant" and text in ANSWERS:
         yield "assistant", packed(text)
-
-
-def paired(sent: list[Line]) -> Iterator[Line]:
-    """Calls that were made at once, each before its result, as a chat has them."""
-    waiting: list[Line] = []
-    for line in sent:
-        if line[0] == "call":
-            waiting.append(line)
-            continue
-        if line[0] == "result" and waiting:
-            yield waiting.pop(0)
-        yield line
-    yield from waiting
 
 
 def is_told(sent: list[Line], chat: list[Line]) -> bool:
