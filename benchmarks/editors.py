@@ -69,15 +69,16 @@ def _contestants() -> list[Contestant]:
 
 
 def table(bench: Bench) -> str:
-    """Medians, and how ours for editors compares with our own protocol."""
-    names = [one.name for one in bench.contestants]
-    head = ["", *names, "acp beside native"]
-    lines = [report.line(head), report.line(["---"] + ["---:"] * (len(head) - 1))]
-    for row in ROWS:
-        if samples := bench.samples[row.name]:
-            medians = {name: median(values) for name, values in samples.items()}
-            figures = [report.figure(row, medians.get(name)) for name in names]
-            lines.append(report.line([row.title, *figures, _beside(row, medians)]))
+    """Medians of each program, and how ours for editors compares with our own protocol."""
+    rows = [row for row in ROWS if bench.samples[row.name]]
+    medians = {
+        row.name: {name: median(samples) for name, samples in bench.samples[row.name].items()} for row in rows
+    }
+    head = ["", *(row.title for row in rows)]
+    lines = [report.line(head), report.line(["---"] + ["---:"] * len(rows))]
+    for name in (one.name for one in bench.contestants):
+        lines.append(report.line([name, *(report.figure(row, medians[row.name].get(name)) for row in rows)]))
+    lines.append(report.line(["acp beside native", *(_beside(row, medians[row.name]) for row in rows)]))
     return "\n".join(lines)
 
 
