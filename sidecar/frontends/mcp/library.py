@@ -9,6 +9,7 @@ from sidecar_protocol.errors import CODES, RpcError
 from ...chat.actions import index_actions
 from ...chat.journal.identity import ChatAddress
 from ...chat.sessions.chats import Chats
+from ...engines.registry import DIRECT_ENGINE
 from ...model.chats import ChatQuery
 from ...model.content import Turn
 from .messages import ListedPrompt, ListedResource, McpResult, ResourceTemplate
@@ -140,6 +141,8 @@ async def _chat_text(chats: Chats, session_id: str) -> str:
 def _turn_text(turn: Turn) -> str:
     parts = []
     for item in turn.items:
+        if item.type == "user" and turn.engine == DIRECT_ENGINE:
+            continue  # the call as the agent sent it; the tool's line follows
         if item.type == "user":
             said = "".join(block.text or "" for block in item.content or ())
             parts.append(f"**User:** {said}")

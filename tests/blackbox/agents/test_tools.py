@@ -129,7 +129,9 @@ def test_outputs_and_chats_are_resources(host: Host) -> None:
     assert set(by_kind) == {"chat", "output"}
     read = host.request("resources/read", uri=by_kind["output"])
     assert "zebra crosses" in read["contents"][0]["text"]
-    assert "index_path" in host.request("resources/read", uri=by_kind["chat"])["contents"][0]["text"]
+    shown = host.request("resources/read", uri=by_kind["chat"])["contents"][0]["text"]
+    assert shown.endswith("*Index notes.txt* (completed)")
+    assert "**User:**" not in shown
     assert host.refused("resources/read", uri="file:///etc/passwd")["code"] == -32602
 
 

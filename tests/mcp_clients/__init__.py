@@ -1,0 +1,1 @@
+"""The official clients from npm drive `sidecar mcp`: `make test-mcp-clients`."""
