@@ -61,7 +61,7 @@ mutants: $(STAMP) ## broken twins of the program, each caught by the suite meant
 # The agents are installed where the tests look for them; nothing of them runs at installation.
 AGENTS_DIR := $(or $(SIDECAR_AGENTS_DIR),$(HOME)/.cache/sidecar-agents)
 
-test-platforms: $(STAMP) ## the real Claude Code, Codex, Gemini CLI, OpenCode, Copilot and Qwen Code from npm (root, 2 GB)
+test-platforms: $(STAMP) ## the real Claude Code, Codex, Gemini CLI, OpenCode, Copilot, Qwen Code and OpenClaw from npm (root, 3 GB)
 	mkdir -p "$(AGENTS_DIR)"
 	npm install --silent --ignore-scripts --no-save --prefix "$(AGENTS_DIR)" $$($(BIN)/python -m tests.platforms.agents)
 	SIDECAR_PLATFORMS=1 SIDECAR_AGENTS_DIR="$(AGENTS_DIR)" $(BIN)/python -m pytest -n0 -rs -v tests/platforms

