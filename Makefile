@@ -115,7 +115,6 @@ generate: $(STAMP) ## write protocol/openrpc.json and the reference anew
 	$(BIN)/python -m sidecar_protocol.export
 
 bench: $(STAMP) ## figures beside peers in one run (benchmarks/README.md)
-	$(BIN)/python -m compileall -q sidecar protocol/sidecar_protocol .venv/lib || true
 	$(BIN)/python -m benchmarks $(ARGS)
 
 ACP_AGENTS_DIR := $(or $(SIDECAR_ACP_AGENTS_DIR),$(HOME)/.cache/sidecar-acp-agents)

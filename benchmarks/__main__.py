@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import compileall
 import os
 import shutil
 import sys
-import sysconfig
 import tempfile
 from pathlib import Path
 
-import sidecar_protocol
-
-import sidecar
-
-from . import machine, ours, peers, report
+from . import installed, machine, ours, peers, report
 from .contestant import Contestant
 from .rows import EXPERIMENTS, ROWS, Bench
+
+EVERYONE = ["ours", "ours with a tool", *peers.PEERS, peers.NULL]
 
 
 def main() -> int:
     arguments = _arguments()
     missing = None if os.environ.get(peers.INSIDE) else peers.missing()
+    if not os.environ.get(peers.INSIDE) and not os.environ.get("SIDECAR_COMMAND"):
+        return installed.run("benchmarks", sys.argv[1:])
     if not arguments.alone and not missing and not os.environ.get(peers.INSIDE):
         return peers.run_inside("benchmarks", sys.argv[1:])
     if missing and not arguments.alone:
         print(f"Only ours is measured: {missing}.", file=sys.stderr)
-    compile_bytecode()
     contestants = _contestants(arguments)
     facts = {"machine": machine.description(), "load before": machine.load()}
     facts |= {one.name: one.version for one in contestants}
@@ -53,7 +50,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--only", type=_names, default=names, help=f"rows, separated by commas: {', '.join(names)}"
     )
-    parser.add_argument("--peers", type=_names, default=["ours", "codex", "null"], help="contestants")
+    parser.add_argument("--peers", type=_names, default=EVERYONE, help=f"of {','.join(EVERYONE)}")
     parser.add_argument("--alone", action="store_true", help="only ours, and no network namespace")
     parser.add_argument("--json", type=Path, help="write the raw samples here")
     arguments = parser.parse_args()
@@ -68,17 +65,10 @@ def _names(text: str) -> list[str]:
     return [name for name in text.split(",") if name]
 
 
-def compile_bytecode() -> None:
-    """Start-up is measured as on a user's machine, where pip has compiled everything."""
-    packages = [Path(package.__path__[0]) for package in (sidecar, sidecar_protocol)]
-    for folder in [*packages, Path(sysconfig.get_path("purelib"))]:
-        compileall.compile_dir(folder, quiet=2, workers=0)
-
-
 def _contestants(arguments: argparse.Namespace) -> list[Contestant]:
-    found = [ours.contestant(peers.url())] if "ours" in arguments.peers else []
+    found = [one for one in ours.contestants(peers.url()) if one.name in arguments.peers]
     if os.environ.get(peers.INSIDE):
-        found += [one for one in peers.contestants() if one.name in arguments.peers]
+        found += peers.contestants(arguments.peers)
     return found
 
 

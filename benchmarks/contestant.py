@@ -51,6 +51,8 @@ class Contestant:
     max_turns: int
     """The longest chat that it is asked to resume; seeding a longer one would take too long."""
     version: str
+    stays: bool = True
+    """Whether its process goes on while others are measured, as it must for rows of a running process."""
 
 
 class Miscounted(Exception):

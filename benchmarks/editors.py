@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 from statistics import median
 
-from . import machine, ours, peers, report
-from .__main__ import compile_bytecode, home_folder, run
+from . import installed, machine, ours, peers, report
+from .__main__ import home_folder, run
 from .contestant import Contestant
 from .rows import ROWS, Bench, Row
 
@@ -24,11 +24,12 @@ MEASURED = ("init", "first", "warm-first", "warm-end", "stream")
 def main() -> int:
     arguments = _arguments()
     if not os.environ.get(peers.INSIDE):
+        if not os.environ.get("SIDECAR_COMMAND"):
+            return installed.run("benchmarks.editors", sys.argv[1:])
         missing = peers.missing()
         if not missing:
             return peers.run_inside("benchmarks.editors", sys.argv[1:])
         print(f"Only ours are measured: {missing}.", file=sys.stderr)
-    compile_bytecode()
     contestants = [one for one in _contestants() if one.name in arguments.agents]
     facts = {"machine": machine.description(), "load before": machine.load()}
     facts |= {one.name: one.version for one in contestants}

@@ -25,6 +25,8 @@ COMMAND = shlex.split(os.environ.get("SIDECAR_COMMAND", "")) or [
     str(Path(sys.executable).with_name("sidecar")),
     "serve",
 ]
+"""`python -m benchmarks` names an installed wheel here, unless another command is named already."""
+
 ACP_COMMAND = [*COMMAND[:-1], "acp"]
 
 STOP_WITHIN = 5.0
@@ -152,9 +154,10 @@ class _Process:
 
     io: Lines
 
-    def __init__(self, home: Path, url: str | None) -> None:
+    def __init__(self, home: Path, url: str | None, tools: list[object] | None = None) -> None:
         self._home = home
         self._url = url
+        self._tools = tools
         self._turns: dict[str, OurTurn] = {}
 
     def stop(self) -> None:
@@ -169,31 +172,30 @@ class _Process:
 
 
 class SidecarDriver(_Process):
-    """`sidecar serve`, by its own protocol. `in_project`: chats have a folder, and so the model gets tools."""
-
-    def __init__(self, home: Path, url: str | None, *, in_project: bool = False) -> None:
-        super().__init__(home, url)
-        self._in_project = in_project
+    """`sidecar serve`, by its own protocol. Chats have a project, and so the model gets tools."""
 
     def start(self) -> float:
         self._spawn(COMMAND, self._take)
-        hello = {
+        hello: dict[str, Any] = {
             "protocol": "sidecar",
             "versions": [1],
             "client": {"name": "bench"},
             "processId": os.getpid(),
         }
+        if self._tools is not None:
+            hello["tools"] = self._tools
         _, when = self.io.call("initialize", hello)
         return when - self.io.t_spawn
 
     def new_session(self) -> str:
         chat = f"chat {uuid.uuid4()}"
-        project = {"projectPath": str(self._home)} if self._in_project else {}
-        self.io.call("chat/open", {"chatId": chat, **project})
+        self.io.call("chat/open", {"chatId": chat, "projectPath": str(_project(self._home))})
         return chat
 
     def resume(self, sid: str) -> int:
-        opened, _ = self.io.call("chat/open", {"chatId": sid, "ifMissing": "fail"})
+        opened, _ = self.io.call(
+            "chat/open", {"chatId": sid, "ifMissing": "fail", "projectPath": str(_project(self._home))}
+        )
         return len(opened["turns"])
 
     def prompt(self, sid: str, text: str, tag: str) -> OurTurn:
@@ -256,20 +258,42 @@ class AcpDriver(_Process):
         return {"cwd": str(self._home), "mcpServers": []}
 
 
-def contestant(url: str | None) -> Contestant:
-    """Ours, with the fake model that listens at `url`; without one, echoing."""
+TOOL = {
+    "name": "show_picture",
+    "description": "Shows a picture in the app.",
+    "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+}
 
+
+def contestants(url: str | None) -> list[Contestant]:
+    """Ours, without and with a tool of the app, and the fake model that listens at `url`; without one, echoing."""
+    return [
+        _contestant("ours", url, None, _import),
+        _contestant("ours with a tool", url, [TOOL], None),
+    ]
+
+
+def _contestant(
+    name: str, url: str | None, tools: list[object] | None, seed: Callable[[Path, int], str] | None
+) -> Contestant:
     def make(home: Path) -> SidecarDriver:
-        return SidecarDriver(home, url)
+        return SidecarDriver(home, url, tools)
 
-    return Contestant("ours", make, marked if url else _words, _import, 20_000, _version())
+    return Contestant(name, make, marked if url else _words, seed, 20_000, _version())
+
+
+def _project(home: Path) -> Path:
+    """The folder that every chat is in, as the peers' are."""
+    project = home / "project"
+    project.mkdir(exist_ok=True)
+    return project
 
 
 def editor_contestants(url: str | None) -> list[Contestant]:
     """Ours as editors start it, and by its own protocol in a folder as editors open one."""
     made: dict[str, Callable[[Path], AcpDriver | SidecarDriver]] = {
         "acp": lambda home: AcpDriver(home, url),
-        "native": lambda home: SidecarDriver(home, url, in_project=True),
+        "native": lambda home: SidecarDriver(home, url),
     }
     prompt, version = marked if url else _words, _version()
     return [Contestant(name, make, prompt, None, 0, version) for name, make in made.items()]

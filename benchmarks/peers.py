@@ -61,15 +61,30 @@ def url() -> str | None:
     return found
 
 
-def contestants() -> list[Contestant]:
-    """Codex, when it is installed, and the null program."""
+PEERS = {"codex": "codex-app-server", "codex-acp": "codex-acp", "copilot": "copilot-sdk-runtime"}
+"""Those that an app would start instead of us, by the names of the harness's drivers."""
+
+LEAVING = {"copilot"}
+"""Its runtime ended, without a word, while it waited for its turn."""
+
+NULL = "null"
+
+
+def contestants(wanted: list[str]) -> list[Contestant]:
+    """The peers that are installed, and the null program."""
     drivers = importlib.import_module("registry").DRIVERS
-    codex, null = drivers["codex-app-server"], drivers["null-python-acp"]
-    found = [Contestant("null", _maker(null), marked, None, 0, "the least that answers")]
-    if Path(codex.argv[0]).exists():
-        found.insert(0, Contestant("codex", _maker(codex), marked, _seeder(codex), 200, _version(codex)))
-    else:
-        print(f"codex is not installed: {FOLDER / 'install.sh'} codex", file=sys.stderr)
+    found = []
+    for name, driver in ((name, drivers[PEERS[name]]) for name in PEERS if name in wanted):
+        if Path(driver.argv[0]).exists():
+            seeder, version = _seeder(driver), _version(driver)
+            found.append(Contestant(name, _maker(driver), marked, seeder, 200, version, name not in LEAVING))
+        else:
+            print(f"{name} is not installed: see {FOLDER / 'install.sh'}", file=sys.stderr)
+    if NULL in wanted:
+        least = Contestant(
+            NULL, _maker(drivers["null-python-acp"]), marked, None, 0, "the least that answers"
+        )
+        found.append(least)
     return found
 
 

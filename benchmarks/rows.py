@@ -36,7 +36,11 @@ ROWS = [
     Row("warm-end", "200 deltas to the end", "ms"),
     Row("stream", "deltas a second (5,000)", "/s", "more"),
     Row("resume-200", "spawn to resumed, 200 turns", "ms"),
+    Row("resume-first-200", "spawn to first token, 200 turns", "ms"),
+    Row("resume-memory-200", "memory after it", "MB"),
     Row("resume-20000", "spawn to resumed, 20,000 turns", "ms"),
+    Row("resume-first-20000", "spawn to first token, 20,000 turns", "ms"),
+    Row("resume-memory-20000", "memory after it", "MB"),
     Row("memory-idle", "memory, idle", "MB"),
     Row("memory-20", "memory, 20 chats", "MB"),
     Row("many", "20 chats at once", "ms"),
@@ -59,6 +63,10 @@ class Bench:
     def home(self, contestant: Contestant, purpose: str) -> Path:
         return self._folder / purpose / contestant.name
 
+    @property
+    def staying(self) -> list[Contestant]:
+        return [one for one in self.contestants if one.stays]
+
     def asker(self, contestant: Contestant) -> Asker:
         return self._askers[contestant.name]
 
@@ -74,7 +82,7 @@ class Bench:
     @contextlib.contextmanager
     def running(self, purpose: str) -> Iterator[dict[str, Driver]]:
         """One started process of each contestant."""
-        drivers = {one.name: one.make(self.home(one, purpose)) for one in self.contestants}
+        drivers = {one.name: one.make(self.home(one, purpose)) for one in self.staying}
         started: list[Driver] = []
         try:
             for driver in drivers.values():
@@ -104,7 +112,7 @@ def warm(bench: Bench) -> None:
     """Prompts in one chat of a process that runs already."""
     with bench.running("warm") as drivers:
         chats = {name: driver.new_session() for name, driver in drivers.items()}
-        for number, one in bench.rounds(3 + bench.runs * 3):
+        for number, one in bench.rounds(3 + bench.runs * 3, bench.staying):
             turn = bench.asker(one).answered(drivers[one.name], chats[one.name], ANSWER)
             if number >= 3:
                 bench.add("warm-first", one, (turn.t_first - turn.t_sent) * 1e3)
@@ -114,7 +122,7 @@ def warm(bench: Bench) -> None:
 def stream(bench: Bench) -> None:
     """As many deltas as a long answer has, as fast as they come, in a chat of its own."""
     with bench.running("stream") as drivers:
-        for number, one in bench.rounds(bench.runs + 1):
+        for number, one in bench.rounds(bench.runs + 1, bench.staying):
             driver, asker = drivers[one.name], bench.asker(one)
             chat = driver.new_session()
             asker.answered(driver, chat, 5)
@@ -150,7 +158,7 @@ def many(bench: Bench) -> None:
     """A prompt in each of 20 chats at the same moment: from the first one sent to the last one's end."""
     with bench.running("many") as drivers:
         chats = {name: [driver.new_session() for _ in range(CHATS)] for name, driver in drivers.items()}
-        for number, one in bench.rounds(bench.runs + 1):
+        for number, one in bench.rounds(bench.runs + 1, bench.staying):
             asker = bench.asker(one)
             asked: list[Turn] = [asker.ask(drivers[one.name], chat, ANSWER) for chat in chats[one.name]]
             turns = [asker.finish(turn, ANSWER) for turn in asked]
@@ -163,15 +171,15 @@ EXPERIMENTS: dict[Callable[[Bench], None], list[str]] = {
     cold: ["init", "first"],
     warm: ["warm-first", "warm-end"],
     stream: ["stream"],
-    resume_200: ["resume-200"],
-    resume_20000: ["resume-20000"],
+    resume_200: ["resume-200", "resume-first-200", "resume-memory-200"],
+    resume_20000: ["resume-20000", "resume-first-20000", "resume-memory-20000"],
     memory: ["memory-idle", "memory-20"],
     many: ["many"],
 }
 
 
 def _resume(bench: Bench, turns: int) -> None:
-    """A new process that opens a long chat: until it could be shown and gone on with."""
+    """A new process that opens a long chat: until it could be shown, and until the next prompt's first token."""
     able = [one for one in bench.contestants if one.seed and turns <= one.max_turns]
     purpose = f"resume-{turns}"
     chats = {one.name: one.seed(bench.home(one, purpose), turns) for one in able if one.seed}
@@ -181,7 +189,10 @@ def _resume(bench: Bench, turns: int) -> None:
             driver.start()
             driver.resume(chats[one.name])
             took = time.monotonic() - driver.io.t_spawn
+            turn = bench.asker(one).answered(driver, chats[one.name], ANSWER)
             if number:
                 bench.add(purpose, one, took * 1e3)
+                bench.add(f"resume-first-{turns}", one, (turn.t_first - driver.io.t_spawn) * 1e3)
+                bench.add(f"resume-memory-{turns}", one, rss_mb(driver.pids()))
         finally:
             driver.stop()
