@@ -13,6 +13,7 @@ from ...media import AUDIO_TYPES, IMAGE_TYPES
 from ...model.events import encode
 from ...model.failures import ProviderFailed, named_window
 from ...system import redact
+from ...text.control_tokens import break_control_tokens
 from ..base import Completion, Emit, ModelEntry, ModelRequest, ReplyPart
 from ..catalogue import CatalogueEntry, catalogue
 from ..endpoint import Endpoint, ModelFacts
@@ -87,6 +88,9 @@ class HttpProvider:
         reply = self._dialect.reply(request, connection)
         reading = _StreamReader(self._dialect.lines, reply, emit, connection.timeout)
         body = encode(self._dialect.body(request, self.model_entry(request.model), connection))
+        if may_parse_control_tokens(connection):
+            # In JSON the tokens are spelled as in the texts, and stand nowhere else.
+            body = break_control_tokens(body.decode()).encode()
         headers = {"content-type": "application/json", **self._dialect.headers(connection)}
         try:
             path = self._dialect.path(request.model)
@@ -278,6 +282,11 @@ class _StreamReader:
                 if b"\\u" not in event.data:
                     raise
         return self._reply.take(SseEvent(event.type, self._mender.join(event.data)))
+
+
+def may_parse_control_tokens(endpoint: Endpoint) -> bool:
+    """Return whether the server may be one that takes a text for control tokens, as llama.cpp, Ollama and vLLM do."""
+    return endpoint.type == "ollama" or not endpoint.official
 
 
 def _as_events(lines: list[bytes]) -> list[SseEvent]:

@@ -14,6 +14,7 @@ from typing import Any, Required, TypedDict
 import msgspec
 
 from ...model import JsonObject
+from ...text.control_tokens import break_control_tokens
 from ..base import ModelEntry, ModelRequest, ReplyPart, TextDelta, ThoughtDelta, ToolCall, ToolSpec
 from ..wording import (
     CallIds,
@@ -68,14 +69,6 @@ _MANNERS = (
     Manner(2_000_000_000, Sampling(0.2, 0.8, 20, 1.05), max_answer=2048, has_examples=True),
     Manner(float("inf"), Sampling(), max_answer=None),
 )
-
-_CONTROL_TOKEN = re.compile(
-    r"<(?=[|\uff5c][^<>\s]{1,64}[|\uff5c]>)"
-    r"|<(?=/?(?:s|bos|eos|pad|unk|start_of_turn|end_of_turn|start_of_image|end_of_utterance)>)"
-    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
-    r"|<(?=</?SYS>>)"
-)
-"""The first character of what models take for the end of a message or the start of a role."""
 
 _TOOL_INSTRUCTIONS = (
     "You can use these tools:\n{tools}\n\n"
@@ -173,13 +166,6 @@ def worker_request(request: ModelRequest, model: LocalModel) -> WorkerRequest:
 
 def manner_of(model: LocalModel) -> Manner:
     return next(manner for manner in _MANNERS if model.bytes < manner.below)
-
-
-def break_control_tokens(text: str) -> str:
-    """Return the text with an invisible character in each control token: llama.cpp would parse one in a file or a
-    tool's output, and what follows would be a message with a role of the file's choice.
-    """
-    return _CONTROL_TOKEN.sub(lambda found: f"{found[0]}\u200b", text)
 
 
 class ParsedAnswer:

@@ -19,6 +19,13 @@ INJECTED = "tests/blackbox/hostile/test_injected_text.py"
 
 MUTANTS = [
     Mutant(
+        "sends control tokens to servers of the user",
+        "sidecar/providers/http/provider.py",
+        "        if may_parse_control_tokens(connection):\n",
+        "        if False:\n",
+        f"{INJECTED} -k control_token",
+    ),
+    Mutant(
         "repeats the variables of a server that fails",
         "sidecar/tools/mcp/connection.py",
         '        if len(value) >= MIN_LENGTH and not value.startswith("/"):\n',

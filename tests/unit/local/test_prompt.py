@@ -17,7 +17,8 @@ from sidecar.providers.base import (
     UserMessage,
 )
 from sidecar.providers.local.files import LocalModel
-from sidecar.providers.local.prompt import WorkerMessage, break_control_tokens, worker_request
+from sidecar.providers.local.prompt import WorkerMessage, worker_request
+from sidecar.text.control_tokens import break_control_tokens
 
 LOOK = ToolSpec("look", "Look.", {"type": "object"})
 ASKED = UserMessage([Block(type="text", text="What?")])
