@@ -234,7 +234,7 @@ MUTANTS = [
     Mutant(
         "does not notice that the database was replaced",
         "sidecar/store/engine/file_watch.py",
-        "            if _inode(os.stat(self._path)) != self._inode:\n",
+        "            if inode_of(os.stat(self._path)) != self._inode:\n",
         "            if False:\n",
         f"{FAULTS}/test_lost_files.py tests/unit/store/test_file_watch.py -k renamed_over",
     ),
