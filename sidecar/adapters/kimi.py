@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .base import Adapter, HookFile, ServerFile
-from .hook_formats import LIMIT_S, HookFormat, Reply, output_text
+from .hook_formats import CLAUDE_EVENTS, LIMIT_S, HookFormat, Reply, output_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 class KimiFormat(HookFormat):
     """Claude Code's events and fields as tables of TOML. Text for the model is the output at a prompt."""
 
+    events = {event: kind for event, kind in CLAUDE_EVENTS.items() if kind != "answer"}
     context_events = ("UserPromptSubmit",)
 
     def entry(self, event: str, command: str) -> dict[str, Any]:

@@ -18,7 +18,6 @@ class KiroFormat(ExitCodeFormat):
         "PostToolUse": "after_tool",
         "UserPromptSubmit": "prompt",
         "SessionStart": "session_start",
-        "Stop": "answer",
     }
 
     def entry(self, event: str, command: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ TERMINAL = read_page("docs/terminal.md")
 
 LINKED = sorted(
     str(path.relative_to(ROOT))
-    for pattern in ("*.md", "docs/*.md", "clients/python/*.md", "benchmarks/*.md")
+    for pattern in ("*.md", "docs/*.md", "docs/agents/*.md", "clients/python/*.md", "benchmarks/*.md")
     for path in ROOT.glob(pattern)
 )
 """The pages whose links are followed."""
