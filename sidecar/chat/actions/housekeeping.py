@@ -4,7 +4,7 @@ requests."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 
 import anyio.to_thread
 import msgspec
@@ -37,8 +37,12 @@ async def sweep(
     """
     await import_slices.sweep(chats.store)
     unfinished = await chats.store.retention.resume_removal()
-    removed = await _purge_idle(chats, retention_days) if retention_days else PurgeCounts()
-    for agent, days in (agent_days or {}).items():
+    agent_days = agent_days or {}
+    removed = PurgeCounts()
+    if retention_days:
+        # A longer time that is set for an agent counts as well as a shorter one.
+        removed = await _purge_idle(chats, retention_days, spared=await _chats_of(chats, agent_days))
+    for agent, days in agent_days.items():
         removed = removed.plus(await _purge_idle(chats, days, agent))
     if chats.store.data_dir != MEMORY:
         await anyio.to_thread.run_sync(agent_files.remove_stale, chats.store.data_dir)
@@ -49,11 +53,20 @@ async def sweep(
     return removed
 
 
-async def _purge_idle(chats: Chats, days: int, agent: str | None = None) -> PurgeCounts:
-    open_here = {session.chat.id for session in chats.sessions}
+async def _chats_of(chats: Chats, agents: Iterable[str]) -> set[int]:
+    found: set[int] = set()
+    for agent in agents:
+        found.update(await chats.store.retention.idle_since(now(), (AGENTS, f"{agent}:")))
+    return found
+
+
+async def _purge_idle(
+    chats: Chats, days: int, agent: str | None = None, spared: Set[int] = frozenset()
+) -> PurgeCounts:
+    stay = spared | {session.chat.id for session in chats.sessions}
     named = (AGENTS, f"{agent}:") if agent else None
     idle = await chats.store.retention.idle_since(now() - days * DAY_MS, named)
-    removed, left = await chats.purge([id for id in idle if id not in open_here])
+    removed, left = await chats.purge([id for id in idle if id not in stay])
     if left:
         logger.info("idle chats are in use elsewhere and stay", extra={"chats": len(left)})
     return removed

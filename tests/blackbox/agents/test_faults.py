@@ -48,7 +48,7 @@ def test_a_database_that_another_program_holds_is_a_result_with_the_reason(
 ) -> None:
     config = tmp_path / "home/.config/sidecar/config.toml"
     config.parent.mkdir(parents=True)
-    config.write_text('[store]\nbusy_timeout = 1\n')
+    config.write_text("[store]\nbusy_timeout = 1\n")
     host = start_host()
     host.text("run_code", **ECHO)
 
