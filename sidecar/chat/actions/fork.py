@@ -89,6 +89,7 @@ async def _create_in_slices(
 
     try:
         await import_slices.append(opened.session, history.events(), begun, chat.last_seq, report_events)
+    # Also when cancelled: half a fork would look like a chat with fewer turns.
     except BaseException:
         with anyio.CancelScope(shield=True):
             await chats.store.imports.remove(chat.id)

@@ -190,6 +190,7 @@ async def compact(
         chat.compacting = False
         chat.compaction_ended.set()
         with anyio.CancelScope(shield=True):
+            # Shielded: a lease that stays would keep other processes out of the chat until it expires.
             await chat.release_lease_if_idle()
 
 

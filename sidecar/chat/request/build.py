@@ -228,6 +228,8 @@ class _RequestBuilder:
         limit, space = FIRST_PAGE_TURNS, budget.total
         while True:
             page, found = await self._store.turns.recent(self._chat.id, before, floor, limit, PAGE_BYTES)
+            # Most chats fit the first page, which is small; the pages grow, so that a long chat takes few
+            # reads.
             limit = min(2 * limit, PAGE_TURNS)
             ended = [turn for turn in page.turns if turn.id != self._spec.turn_id]
             texts |= found
@@ -236,6 +238,8 @@ class _RequestBuilder:
                 estimate_tokens(plain_text(turn_messages(turn, texts, self._secret, masked=False))) // 2
                 for turn in ended
             )
+            # Half of an upper estimate was subtracted: turns that turn out not to fit are dropped later,
+            # while turns that were not read would leave the window half empty.
             before = page.before
             if not page.turns or before is None or space < 0 or _is_cut(turns):
                 break

@@ -162,6 +162,7 @@ class ResumeSnapshots:
         turns = [since.first, *since.turns] if since.first else since.turns
         if not turns:
             return known or session_resume.SessionState()
+        # It computes from the values that it gets, so a thread that a cancel leaves behind changes nothing.
         return await anyio.to_thread.run_sync(
             session_resume.update_state, known, turns, abandon_on_cancel=True
         )

@@ -81,6 +81,7 @@ class ChangeWatcher:
                 try:
                     await self._store.leases.renew()
                 except Failure as failure:
+                    # Tried again at the next interval: a lease lasts for several (`LEASE_MS`).
                     logger.warning("cannot renew leases", extra={"error": failure.message})
 
     async def _announce_changes(self, changed: list[Chat]) -> None:

@@ -135,6 +135,7 @@ async def answer_elsewhere(
             try:
                 return await requests.answer(id, answer)
             except LeaseHeld as another:
+                # Another process has taken the chat over meanwhile; it is asked next.
                 held = another
     return outcome.read(handed)
 
@@ -153,6 +154,8 @@ async def serve(chat: HandedTo, store: Store, requests: Requests, row: HandedRow
         outcome = HandedOutcome.of(Failure("internal_error", text))
     try:
         with anyio.CancelScope(shield=True):
+            # Also at shutdown: the sender waits for this row, and cannot know otherwise whether the request
+            # was executed.
             await store.handed.finish(row.id, msgspec.json.encode(outcome).decode())
     except Failure as failure:  # its sender finds the chat as it is, and asks again
         logger.error("an outcome could not be stored", extra={"error": failure.message})

@@ -165,6 +165,7 @@ class Projection:
     def _chat_rewound(self, event: StoredEvent, data: EventData) -> None:
         self._write_prompts()
         self._write_turns()
+        # After the rows of this commit are written: a turn that began in it may be hidden or shown again.
         self._columns["head"] = data["head"]
         moves = [(1, turn) for turn in data["hidden"]] + [(0, turn) for turn in data.get("shown") or ()]
         self._db.executemany(
