@@ -167,6 +167,7 @@ class Branch(JournalValue, kw_only=True, frozen=True):
     turn_id: str
     tip: str
     turns: int
+    started_at: int
     last_activity: int
 
 

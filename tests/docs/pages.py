@@ -52,6 +52,7 @@ DETAILS = (
     "SECURITY.md",
     "benchmarks/README.md",
     "clients/python/README.md",
+    "docs/chat-ui.md",
     "docs/code.md",
     "docs/configuration.md",
     "docs/context.md",

@@ -42,7 +42,7 @@ _OF_METHOD: dict[str, Order] = {
     ),
     "chat/uncompact": Order(("compaction.undone",), _EITHER),
     "prompt/send": Order(
-        (*_TURN, "prompt.queued", "command.result"),
+        (*_TURN, "prompt.queued", "command.result", "chat.rewound"),
         f"{_AFTER} Which come depends on `disposition`; all events of the turn follow, `turn.ended` last.",
     ),
     "turn/retry": Order(("chat.rewound", *_TURN), f"{_AFTER} `turn.ended` is the last of the turn."),

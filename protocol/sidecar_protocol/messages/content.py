@@ -187,6 +187,9 @@ class Branch(Wire, kw_only=True, frozen=True):
     """Its newest turn. `chat/history` `around` it reads the branch, `chat/rewind` `to` it shows the branch again."""
     turns: int
     """How many turns it has, from the sibling to the tip."""
+    started_at: int
+    """When the sibling started, in milliseconds since 1970. With the turn's own `startedAt` it puts all versions in an
+    order that stays: "2 of 3"."""
     last_activity: int
     """When its newest turn started, in milliseconds since 1970."""
 

@@ -270,9 +270,9 @@ def _with_branches(db: Connection, chat: int, page: TurnPage) -> TurnPage:
 
 def _branch(db: Connection, chat: int, sibling: str) -> Branch:
     tip, ordinal, count = _tip(db, chat, sibling)
-    query = "SELECT started_at FROM turns WHERE chat = ? AND ordinal = ?"
-    (started,) = db.execute(query, (chat, ordinal)).fetchone()
-    return Branch(turn_id=sibling, tip=tip, turns=count, last_activity=started)
+    query = "SELECT started_at FROM turns WHERE chat = ? AND ordinal IN (?, ?) ORDER BY ordinal"
+    times = [row[0] for row in db.execute(query, (chat, _ordinal_of(db, chat, sibling), ordinal))]
+    return Branch(turn_id=sibling, tip=tip, turns=count, started_at=times[0], last_activity=times[-1])
 
 
 def _with_siblings(db: Connection, chat: int, turns: list[Turn]) -> list[Turn]:
