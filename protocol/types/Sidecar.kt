@@ -141,8 +141,28 @@ data class Branch(
     val tip: String,
     /** How many turns it has, from the sibling to the tip. */
     val turns: Long,
+    /**
+     * When the sibling started, in milliseconds since 1970. With the turn's own `startedAt` it puts all versions
+     * in an order that stays: "2 of 3".
+     */
+    val startedAt: Long,
     /** When its newest turn started, in milliseconds since 1970. */
     val lastActivity: Long,
+)
+
+/** The most tokens that blocks of context may have. */
+@Serializable
+data class Budgets(
+    /** Of one open file. */
+    val perFile: Long? = null,
+    /** Of all open files. */
+    val openFiles: Long? = null,
+    /** Of the diffs of recorded changes. */
+    val diffs: Long? = null,
+    /** Of git's diff. */
+    val gitDiff: Long? = null,
+    /** Of what was found in the index and in older turns. */
+    val retrieval: Long? = null,
 )
 
 @Serializable
@@ -226,6 +246,59 @@ data class ChatCompactResult(
     val tokensAfter: Long,
 )
 
+/**
+ * The configuration of a chat. A key that the chat has not set has its value from the settings, and null
+ * clears it.
+ */
+@Serializable
+data class ChatConfig(
+    /** `provider:model`. */
+    val model: String? = null,
+    /** What runs the turns. */
+    val engine: String? = null,
+    /** How hard the model should think; one of its `efforts` in `models/list`. */
+    val effort: String? = null,
+    /** Instructions for the model that are sent with every prompt of the chat. */
+    val instructions: String? = null,
+    /** The folder that the chat works in, an absolute path. */
+    val projectPath: String? = null,
+    /** What needs no permission. */
+    val mode: ChatConfigMode? = null,
+    /** The context window in tokens, in place of the model's. */
+    val window: Long? = null,
+    /** Tokens that are reserved for the answer. */
+    val outputReserve: Long? = null,
+    /** How many requests to the model a turn may make. */
+    val maxSteps: Long? = null,
+    /** Which tools the model may call. */
+    val tools: ToolChoice? = null,
+    /** Switches for blocks of context. Keys that are absent keep their value. */
+    val gates: GateSwitches? = null,
+    /** Kinds, ids or labels of blocks that are never sent. */
+    val exclude: List<String>? = null,
+    /** The most tokens of blocks. Keys that are absent keep their value. */
+    val budgets: Budgets? = null,
+    /** When old turns are replaced by a summary. Keys that are absent keep their value. */
+    val compaction: CompactionConfig? = null,
+    /** MCP servers of this chat alone. */
+    val mcpServers: List<McpServer>? = null,
+    /** Folders besides the project in which tools may work, absolute paths. */
+    val extraFolders: List<String>? = null,
+    /** The app's own data: JSON of at most `maxMetaBytes`. */
+    val meta: JsonElement? = null,
+)
+
+@Serializable
+@JvmInline
+value class ChatConfigMode(val value: String) {
+    companion object {
+        val ACCEPT_EDITS = ChatConfigMode("accept-edits")
+        val ASK = ChatConfigMode("ask")
+        val AUTO = ChatConfigMode("auto")
+        val READ_ONLY = ChatConfigMode("read-only")
+    }
+}
+
 @Serializable
 data class ChatConfigureParams(
     /**
@@ -233,7 +306,7 @@ data class ChatConfigureParams(
      * query of `url` are secrets: they are shown as `(set)`, and one that is sent back as `(set)` keeps its
      * value.
      */
-    val set: Map<String, JsonElement>,
+    val set: ChatConfig,
     /** The app's own name for the chat: 1 to 512 bytes of UTF-8 after NFC. */
     val chatId: String? = null,
     /** The project's folder. With a `chatId` it is the workspace; alone it is the chat's key. */
@@ -251,7 +324,7 @@ data class ChatConfigureResult(
     /** The app's name for the chat; null for a chat that is keyed by its project or is the default one. */
     val chatId: String?,
     /** The effective configuration after the change. */
-    val config: Map<String, JsonElement>,
+    val config: ChatConfig,
     /** The seq of `config.updated`. */
     val seq: Long,
 )
@@ -495,7 +568,10 @@ data class ChatImportParams(
     val path: String? = null,
     /** The text itself, in place of `path`. */
     val data: String? = null,
-    /** As in `chat/export`. Only `jsonl` can be imported: an export, or plain turns. */
+    /**
+     * As in `chat/export`. Only `jsonl` can be imported: an export, or plain turns: a line
+     * `{"role":"user","text":"…"}` for each prompt, and `{"role":"assistant","text":"…"}` for each answer.
+     */
     val format: String? = null,
     /** Add to a chat that has turns, instead of answering -32003. */
     val append: Boolean? = null,
@@ -564,7 +640,7 @@ data class ChatOpenParams(
     /** How many of the newest turns the result contains. */
     val tail: Tail? = null,
     /** Keys to set in the chat's configuration, as `chat/configure` does. */
-    val config: Map<String, JsonElement>? = null,
+    val config: ChatConfig? = null,
 )
 
 typealias ChatOpenParamsAfter = JsonElement
@@ -621,7 +697,7 @@ data class ChatOpenResult(
     /** Tokens of the whole chat. */
     val usage: Usage,
     /** The effective configuration of the chat. */
-    val config: Map<String, JsonElement>,
+    val config: ChatConfig,
     /** The open files of the chat: pinned first, then the most recent. */
     val openFiles: List<OpenFile>,
     /** The chat's title, given or automatic. */
@@ -1081,6 +1157,19 @@ data class CommandsListResult(
     val nextCursor: String? = null,
 )
 
+/** When old turns are replaced by a summary. */
+@Serializable
+data class CompactionConfig(
+    /** Whether the chat is compacted without being asked. */
+    val enabled: Boolean? = null,
+    /** The share of the budget from which it is compacted in the background. */
+    val background: Double? = null,
+    /** The share from which a turn waits for that. */
+    val blocking: Double? = null,
+    /** It is not compacted before it has so many turns. */
+    val postponedUntil: Long? = null,
+)
+
 /** The members of this type. */
 @Serializable
 data class CompactionEndedData(
@@ -1243,7 +1332,7 @@ data class CompactionUndoneEvent(
 @Serializable
 data class ConfigUpdatedData(
     /** The effective configuration as it is now, as in `chat/open`. */
-    val config: Map<String, JsonElement>,
+    val config: ChatConfig,
 )
 
 /** The chat's configuration changed. */
@@ -1588,8 +1677,8 @@ data class ErrorData(
     val code: Long,
     /** English, for developers. */
     val message: String,
-    /** `name`, `reason?`, `params?`, `retryable`, `retryAfterMs?`, `sessionId?`, `action?`, `hint?`, `ref?`. */
-    val data: Map<String, JsonElement>,
+    /** What an app shows in its own words. */
+    val data: ErrorDetails,
     /** Whether the model is asked again. */
     val willRetry: Boolean,
     /** How often it was asked. */
@@ -1621,6 +1710,22 @@ data class ErrorDetails(
     val hint: String? = null,
     /** Where the log has more about it. */
     val ref: String? = null,
+    /** Of `locked`: the process that writes to the chat. */
+    val owner: Owner? = null,
+    /** Of `request_closed`: what was recorded, as the result of `permission/answer` or `input/answer`. */
+    val outcome: Map<String, JsonElement>? = null,
+    /** Of `precondition_failed` after a revert or rewind: the problem of each file. */
+    val fileChanges: List<FileRestore>? = null,
+    /** Of `cursor_expired`: the chat's epoch. */
+    val epoch: String? = null,
+    /** Of `cursor_expired`: the seq of its newest event. */
+    val lastSeq: Long? = null,
+    /** Of `context_budget`: the tokens of what does not fit. */
+    val needed: Long? = null,
+    /** Of `context_budget`: the tokens that there are for it. */
+    val available: Long? = null,
+    /** Of `unsupported_version`: the versions that the sidecar speaks. */
+    val supported: List<Long>? = null,
 )
 
 /** The model failed before its first token, and is asked again. */
@@ -1673,7 +1778,7 @@ data class ErrorObject(
     val code: Long,
     /** English, for developers. */
     val message: String,
-    /** `name`, `reason?`, `params?`, `retryable`, `retryAfterMs?`, `sessionId?`, `action?`, `hint?`, `ref?`. */
+    /** What an app shows in its own words. */
     val data: ErrorDetails,
 )
 
@@ -2009,6 +2114,19 @@ value class Gate(val value: String) {
         val NEVER = Gate("never")
     }
 }
+
+/** Switches for the blocks of context of every prompt of the chat. */
+@Serializable
+data class GateSwitches(
+    /** The open files. */
+    val openFiles: Gate? = null,
+    /** What was changed lately. */
+    val patches: Gate? = null,
+    /** The state of the working tree. */
+    val gitDiff: Gate? = null,
+    /** What was found in the index and in older turns. */
+    val retrieval: Gate? = null,
+)
 
 /** A file of a diff. */
 @Serializable
@@ -3125,6 +3243,31 @@ value class McpDataState(val value: String) {
         val UNTRUSTED = McpDataState("untrusted")
     }
 }
+
+/** An MCP server of the chat: one of `command` and `url`. */
+@Serializable
+data class McpServer(
+    /** 1 to 64 letters, digits, `_` or `-`; its tools are called `mcp__NAME__TOOL`. */
+    val name: String,
+    /** The program of a server to start. */
+    val command: String? = null,
+    /** Its arguments. */
+    val args: List<String>? = null,
+    /** Variables of its environment; shown as `(set)`. */
+    val env: Map<String, String>? = null,
+    /** The folder in which it is started. */
+    val cwd: String? = null,
+    /** The address of a server to reach. */
+    val url: String? = null,
+    /** Headers of each request to it; shown as `(set)`. */
+    val headers: Map<String, String>? = null,
+    /** Maximum duration of a call. */
+    val timeoutMs: Long? = null,
+    /** Maximum duration of its start. */
+    val startTimeoutMs: Long? = null,
+    /** Whether it is used. */
+    val enabled: Boolean? = null,
+)
 
 /** An MCP server is in another state. */
 @Serializable
@@ -4692,7 +4835,7 @@ data class PromptQueuedData(
     /** Its position in the queue, from 1. */
     val position: Long,
     /** Settings of this prompt only, as `prompt/send` got them. */
-    val overrides: Map<String, JsonElement>? = null,
+    val overrides: PromptOverrides? = null,
 )
 
 @Serializable
@@ -5924,9 +6067,18 @@ data class ToolCallResult(
      * The output of the tool, as content blocks; the model gets the text of `text` and `resource`, and `image`
      * and `audio` (by `data`, `path` or `blobId`) if it takes them.
      */
-    val content: List<Map<String, JsonElement>>,
+    val content: List<ContentBlock>,
     /** Whether it failed; the model gets the error and may try again. */
     val isError: Boolean? = null,
+)
+
+/** Which tools the model may call. */
+@Serializable
+data class ToolChoice(
+    /** Only these, by name; all when absent or empty. */
+    val allow: List<String>? = null,
+    /** None of these. */
+    val deny: List<String>? = null,
 )
 
 /** The members of this type. */
@@ -6243,7 +6395,7 @@ data class TrustData(
     /** Whether it is trusted. */
     val trusted: Boolean,
     /** What changed in its files since it was trusted, as in `project/trust`. */
-    val changes: List<Map<String, JsonElement>>? = null,
+    val changes: List<TrustChange>? = null,
 )
 
 /** The trust in a project ended, because its files changed. */

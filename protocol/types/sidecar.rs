@@ -177,9 +177,36 @@ pub struct Branch {
     pub tip: String,
     /// How many turns it has, from the sibling to the tip.
     pub turns: i64,
+    /// When the sibling started, in milliseconds since 1970. With the turn's own `startedAt` it puts all versions
+    /// in an order that stays: "2 of 3".
+    #[serde(rename = "startedAt")]
+    pub started_at: i64,
     /// When its newest turn started, in milliseconds since 1970.
     #[serde(rename = "lastActivity")]
     pub last_activity: i64,
+}
+
+/// The most tokens that blocks of context may have.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Budgets {
+    /// Of one open file.
+    #[serde(rename = "perFile")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_file: Option<i64>,
+    /// Of all open files.
+    #[serde(rename = "openFiles")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_files: Option<i64>,
+    /// Of the diffs of recorded changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diffs: Option<i64>,
+    /// Of git's diff.
+    #[serde(rename = "gitDiff")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_diff: Option<i64>,
+    /// Of what was found in the index and in older turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retrieval: Option<i64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -299,12 +326,116 @@ pub struct ChatCompactResult {
     pub tokens_after: i64,
 }
 
+/// The configuration of a chat. A key that the chat has not set has its value from the settings, and null
+/// clears it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChatConfig {
+    /// `provider:model`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What runs the turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+    /// How hard the model should think; one of its `efforts` in `models/list`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+    /// Instructions for the model that are sent with every prompt of the chat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// The folder that the chat works in, an absolute path.
+    #[serde(rename = "projectPath")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_path: Option<String>,
+    /// What needs no permission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ChatConfigMode>,
+    /// The context window in tokens, in place of the model's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<i64>,
+    /// Tokens that are reserved for the answer.
+    #[serde(rename = "outputReserve")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_reserve: Option<i64>,
+    /// How many requests to the model a turn may make.
+    #[serde(rename = "maxSteps")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<i64>,
+    /// Which tools the model may call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<ToolChoice>,
+    /// Switches for blocks of context. Keys that are absent keep their value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gates: Option<GateSwitches>,
+    /// Kinds, ids or labels of blocks that are never sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exclude: Option<Vec<String>>,
+    /// The most tokens of blocks. Keys that are absent keep their value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budgets: Option<Budgets>,
+    /// When old turns are replaced by a summary. Keys that are absent keep their value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<CompactionConfig>,
+    /// MCP servers of this chat alone.
+    #[serde(rename = "mcpServers")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp_servers: Option<Vec<McpServer>>,
+    /// Folders besides the project in which tools may work, absolute paths.
+    #[serde(rename = "extraFolders")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra_folders: Option<Vec<String>>,
+    /// The app's own data: JSON of at most `maxMetaBytes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Value>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum ChatConfigMode {
+    AcceptEdits,
+    Ask,
+    Auto,
+    ReadOnly,
+    /// A value of a later version.
+    Unknown(String),
+}
+
+impl ChatConfigMode {
+    /// The value on the wire.
+    pub fn as_str(&self) -> &str {
+        match self {
+            ChatConfigMode::AcceptEdits => "accept-edits",
+            ChatConfigMode::Ask => "ask",
+            ChatConfigMode::Auto => "auto",
+            ChatConfigMode::ReadOnly => "read-only",
+            ChatConfigMode::Unknown(value) => value,
+        }
+    }
+}
+
+impl From<String> for ChatConfigMode {
+    fn from(value: String) -> Self {
+        match value.as_str() {
+            "accept-edits" => ChatConfigMode::AcceptEdits,
+            "ask" => ChatConfigMode::Ask,
+            "auto" => ChatConfigMode::Auto,
+            "read-only" => ChatConfigMode::ReadOnly,
+            _ => ChatConfigMode::Unknown(value),
+        }
+    }
+}
+
+impl From<ChatConfigMode> for String {
+    fn from(value: ChatConfigMode) -> Self {
+        value.as_str().to_owned()
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChatConfigureParams {
     /// Keys and their new values; null clears one. In `mcpServers`, the values of `env` and `headers` and the
     /// query of `url` are secrets: they are shown as `(set)`, and one that is sent back as `(set)` keeps its
     /// value.
-    pub set: BTreeMap<String, Value>,
+    pub set: ChatConfig,
     /// The app's own name for the chat: 1 to 512 bytes of UTF-8 after NFC.
     #[serde(rename = "chatId")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -331,7 +462,7 @@ pub struct ChatConfigureResult {
     #[serde(rename = "chatId")]
     pub chat_id: Option<String>,
     /// The effective configuration after the change.
-    pub config: BTreeMap<String, Value>,
+    pub config: ChatConfig,
     /// The seq of `config.updated`.
     pub seq: i64,
 }
@@ -702,7 +833,8 @@ pub struct ChatImportParams {
     /// The text itself, in place of `path`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
-    /// As in `chat/export`. Only `jsonl` can be imported: an export, or plain turns.
+    /// As in `chat/export`. Only `jsonl` can be imported: an export, or plain turns: a line
+    /// `{"role":"user","text":"…"}` for each prompt, and `{"role":"assistant","text":"…"}` for each answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
     /// Add to a chat that has turns, instead of answering -32003.
@@ -795,7 +927,7 @@ pub struct ChatOpenParams {
     pub tail: Option<Tail>,
     /// Keys to set in the chat's configuration, as `chat/configure` does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub config: Option<BTreeMap<String, Value>>,
+    pub config: Option<ChatConfig>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -913,7 +1045,7 @@ pub struct ChatOpenResult {
     /// Tokens of the whole chat.
     pub usage: Usage,
     /// The effective configuration of the chat.
-    pub config: BTreeMap<String, Value>,
+    pub config: ChatConfig,
     /// The open files of the chat: pinned first, then the most recent.
     #[serde(rename = "openFiles")]
     pub open_files: Vec<OpenFile>,
@@ -1633,6 +1765,24 @@ pub struct CommandsListResult {
     pub next_cursor: Option<String>,
 }
 
+/// When old turns are replaced by a summary.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CompactionConfig {
+    /// Whether the chat is compacted without being asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// The share of the budget from which it is compacted in the background.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<f64>,
+    /// The share from which a turn waits for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocking: Option<f64>,
+    /// It is not compacted before it has so many turns.
+    #[serde(rename = "postponedUntil")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub postponed_until: Option<i64>,
+}
+
 /// The members of this type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CompactionEndedData {
@@ -1875,7 +2025,7 @@ pub struct CompactionUndoneEvent {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConfigUpdatedData {
     /// The effective configuration as it is now, as in `chat/open`.
-    pub config: BTreeMap<String, Value>,
+    pub config: ChatConfig,
 }
 
 /// The chat's configuration changed.
@@ -2514,8 +2664,8 @@ pub struct ErrorData {
     pub code: i64,
     /// English, for developers.
     pub message: String,
-    /// `name`, `reason?`, `params?`, `retryable`, `retryAfterMs?`, `sessionId?`, `action?`, `hint?`, `ref?`.
-    pub data: BTreeMap<String, Value>,
+    /// What an app shows in its own words.
+    pub data: ErrorDetails,
     /// Whether the model is asked again.
     #[serde(rename = "willRetry")]
     pub will_retry: bool,
@@ -2560,6 +2710,32 @@ pub struct ErrorDetails {
     /// Where the log has more about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r#ref: Option<String>,
+    /// Of `locked`: the process that writes to the chat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Owner>,
+    /// Of `request_closed`: what was recorded, as the result of `permission/answer` or `input/answer`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<BTreeMap<String, Value>>,
+    /// Of `precondition_failed` after a revert or rewind: the problem of each file.
+    #[serde(rename = "fileChanges")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_changes: Option<Vec<FileRestore>>,
+    /// Of `cursor_expired`: the chat's epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<String>,
+    /// Of `cursor_expired`: the seq of its newest event.
+    #[serde(rename = "lastSeq")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_seq: Option<i64>,
+    /// Of `context_budget`: the tokens of what does not fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed: Option<i64>,
+    /// Of `context_budget`: the tokens that there are for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub available: Option<i64>,
+    /// Of `unsupported_version`: the versions that the sidecar speaks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supported: Option<Vec<i64>>,
 }
 
 /// The model failed before its first token, and is asked again.
@@ -2624,7 +2800,7 @@ pub struct ErrorObject {
     pub code: i64,
     /// English, for developers.
     pub message: String,
-    /// `name`, `reason?`, `params?`, `retryable`, `retryAfterMs?`, `sessionId?`, `action?`, `hint?`, `ref?`.
+    /// What an app shows in its own words.
     pub data: ErrorDetails,
 }
 
@@ -3303,6 +3479,25 @@ impl From<Gate> for String {
     fn from(value: Gate) -> Self {
         value.as_str().to_owned()
     }
+}
+
+/// Switches for the blocks of context of every prompt of the chat.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GateSwitches {
+    /// The open files.
+    #[serde(rename = "openFiles")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_files: Option<Gate>,
+    /// What was changed lately.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patches: Option<Gate>,
+    /// The state of the working tree.
+    #[serde(rename = "gitDiff")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_diff: Option<Gate>,
+    /// What was found in the index and in older turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retrieval: Option<Gate>,
 }
 
 /// A file of a diff.
@@ -5235,6 +5430,42 @@ impl From<McpDataState> for String {
     fn from(value: McpDataState) -> Self {
         value.as_str().to_owned()
     }
+}
+
+/// An MCP server of the chat: one of `command` and `url`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct McpServer {
+    /// 1 to 64 letters, digits, `_` or `-`; its tools are called `mcp__NAME__TOOL`.
+    pub name: String,
+    /// The program of a server to start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Its arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Vec<String>>,
+    /// Variables of its environment; shown as `(set)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env: Option<BTreeMap<String, String>>,
+    /// The folder in which it is started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// The address of a server to reach.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Headers of each request to it; shown as `(set)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headers: Option<BTreeMap<String, String>>,
+    /// Maximum duration of a call.
+    #[serde(rename = "timeoutMs")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<i64>,
+    /// Maximum duration of its start.
+    #[serde(rename = "startTimeoutMs")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_timeout_ms: Option<i64>,
+    /// Whether it is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
 }
 
 /// An MCP server is in another state.
@@ -7637,7 +7868,7 @@ pub struct PromptQueuedData {
     pub position: i64,
     /// Settings of this prompt only, as `prompt/send` got them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub overrides: Option<BTreeMap<String, Value>>,
+    pub overrides: Option<PromptOverrides>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -9794,11 +10025,22 @@ pub struct ToolCallRequest {
 pub struct ToolCallResult {
     /// The output of the tool, as content blocks; the model gets the text of `text` and `resource`, and `image`
     /// and `audio` (by `data`, `path` or `blobId`) if it takes them.
-    pub content: Vec<BTreeMap<String, Value>>,
+    pub content: Vec<ContentBlock>,
     /// Whether it failed; the model gets the error and may try again.
     #[serde(rename = "isError")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
+}
+
+/// Which tools the model may call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolChoice {
+    /// Only these, by name; all when absent or empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<String>>,
+    /// None of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deny: Option<Vec<String>>,
 }
 
 /// The members of this type.
@@ -10234,7 +10476,7 @@ pub struct TrustData {
     pub trusted: bool,
     /// What changed in its files since it was trusted, as in `project/trust`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub changes: Option<Vec<BTreeMap<String, Value>>>,
+    pub changes: Option<Vec<TrustChange>>,
 }
 
 /// The trust in a project ended, because its files changed.

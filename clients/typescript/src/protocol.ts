@@ -116,8 +116,27 @@ export interface Branch {
   tip: string;
   /** How many turns it has, from the sibling to the tip. */
   turns: number;
+  /**
+   * When the sibling started, in milliseconds since 1970. With the turn's own `startedAt` it puts all versions
+   * in an order that stays: "2 of 3".
+   */
+  startedAt: number;
   /** When its newest turn started, in milliseconds since 1970. */
   lastActivity: number;
+}
+
+/** The most tokens that blocks of context may have. */
+export interface Budgets {
+  /** Of one open file. */
+  perFile?: number;
+  /** Of all open files. */
+  openFiles?: number;
+  /** Of the diffs of recorded changes. */
+  diffs?: number;
+  /** Of git's diff. */
+  gitDiff?: number;
+  /** Of what was found in the index and in older turns. */
+  retrieval?: number;
 }
 
 export interface CancelRequestParams {
@@ -195,13 +214,56 @@ export interface ChatCompactResult {
   tokensAfter: number;
 }
 
+/**
+ * The configuration of a chat. A key that the chat has not set has its value from the settings, and null
+ * clears it.
+ */
+export interface ChatConfig {
+  /** `provider:model`. */
+  model?: string;
+  /** What runs the turns. */
+  engine?: string;
+  /** How hard the model should think; one of its `efforts` in `models/list`. */
+  effort?: string;
+  /** Instructions for the model that are sent with every prompt of the chat. */
+  instructions?: string;
+  /** The folder that the chat works in, an absolute path. */
+  projectPath?: string;
+  /** What needs no permission. */
+  mode?: ChatConfigMode;
+  /** The context window in tokens, in place of the model's. */
+  window?: number;
+  /** Tokens that are reserved for the answer. */
+  outputReserve?: number;
+  /** How many requests to the model a turn may make. */
+  maxSteps?: number;
+  /** Which tools the model may call. */
+  tools?: ToolChoice;
+  /** Switches for blocks of context. Keys that are absent keep their value. */
+  gates?: GateSwitches;
+  /** Kinds, ids or labels of blocks that are never sent. */
+  exclude?: string[];
+  /** The most tokens of blocks. Keys that are absent keep their value. */
+  budgets?: Budgets;
+  /** When old turns are replaced by a summary. Keys that are absent keep their value. */
+  compaction?: CompactionConfig;
+  /** MCP servers of this chat alone. */
+  mcpServers?: McpServer[];
+  /** Folders besides the project in which tools may work, absolute paths. */
+  extraFolders?: string[];
+  /** The app's own data: JSON of at most `maxMetaBytes`. */
+  meta?: unknown;
+}
+
+export type ChatConfigMode = "accept-edits" | "ask" | "auto" | "read-only";
+
 export interface ChatConfigureParams {
   /**
    * Keys and their new values; null clears one. In `mcpServers`, the values of `env` and `headers` and the
    * query of `url` are secrets: they are shown as `(set)`, and one that is sent back as `(set)` keeps its
    * value.
    */
-  set: Record<string, unknown>;
+  set: ChatConfig;
   /** The app's own name for the chat: 1 to 512 bytes of UTF-8 after NFC. */
   chatId?: string;
   /** The project's folder. With a `chatId` it is the workspace; alone it is the chat's key. */
@@ -218,7 +280,7 @@ export interface ChatConfigureResult {
   /** The app's name for the chat; null for a chat that is keyed by its project or is the default one. */
   chatId: string | null;
   /** The effective configuration after the change. */
-  config: Record<string, unknown>;
+  config: ChatConfig;
   /** The seq of `config.updated`. */
   seq: number;
 }
@@ -434,7 +496,10 @@ export interface ChatImportParams {
   path?: string;
   /** The text itself, in place of `path`. */
   data?: string;
-  /** As in `chat/export`. Only `jsonl` can be imported: an export, or plain turns. */
+  /**
+   * As in `chat/export`. Only `jsonl` can be imported: an export, or plain turns: a line
+   * `{"role":"user","text":"…"}` for each prompt, and `{"role":"assistant","text":"…"}` for each answer.
+   */
   format?: string;
   /** Add to a chat that has turns, instead of answering -32003. */
   append?: boolean;
@@ -499,7 +564,7 @@ export interface ChatOpenParams {
   /** How many of the newest turns the result contains. */
   tail?: Tail;
   /** Keys to set in the chat's configuration, as `chat/configure` does. */
-  config?: Record<string, unknown>;
+  config?: ChatConfig;
 }
 
 export type ChatOpenParamsAfter = ChatOpenParamsAfterName | Cursor;
@@ -541,7 +606,7 @@ export interface ChatOpenResult {
   /** Tokens of the whole chat. */
   usage: Usage;
   /** The effective configuration of the chat. */
-  config: Record<string, unknown>;
+  config: ChatConfig;
   /** The open files of the chat: pinned first, then the most recent. */
   openFiles: OpenFile[];
   /** The chat's title, given or automatic. */
@@ -930,6 +995,18 @@ export interface CommandsListResult {
   nextCursor?: string;
 }
 
+/** When old turns are replaced by a summary. */
+export interface CompactionConfig {
+  /** Whether the chat is compacted without being asked. */
+  enabled?: boolean;
+  /** The share of the budget from which it is compacted in the background. */
+  background?: number;
+  /** The share from which a turn waits for that. */
+  blocking?: number;
+  /** It is not compacted before it has so many turns. */
+  postponedUntil?: number;
+}
+
 /** The members of this type. */
 export interface CompactionEndedData {
   /** The compaction with its summary, or with its `error`: then nothing has changed. */
@@ -1076,7 +1153,7 @@ export interface CompactionUndoneEvent {
 /** The members of this type. */
 export interface ConfigUpdatedData {
   /** The effective configuration as it is now, as in `chat/open`. */
-  config: Record<string, unknown>;
+  config: ChatConfig;
 }
 
 /** The chat's configuration changed. */
@@ -1339,8 +1416,8 @@ export interface ErrorData {
   code: number;
   /** English, for developers. */
   message: string;
-  /** `name`, `reason?`, `params?`, `retryable`, `retryAfterMs?`, `sessionId?`, `action?`, `hint?`, `ref?`. */
-  data: Record<string, unknown>;
+  /** What an app shows in its own words. */
+  data: ErrorDetails;
   /** Whether the model is asked again. */
   willRetry: boolean;
   /** How often it was asked. */
@@ -1371,6 +1448,22 @@ export interface ErrorDetails {
   hint?: string;
   /** Where the log has more about it. */
   ref?: string;
+  /** Of `locked`: the process that writes to the chat. */
+  owner?: Owner;
+  /** Of `request_closed`: what was recorded, as the result of `permission/answer` or `input/answer`. */
+  outcome?: Record<string, unknown>;
+  /** Of `precondition_failed` after a revert or rewind: the problem of each file. */
+  fileChanges?: FileRestore[];
+  /** Of `cursor_expired`: the chat's epoch. */
+  epoch?: string;
+  /** Of `cursor_expired`: the seq of its newest event. */
+  lastSeq?: number;
+  /** Of `context_budget`: the tokens of what does not fit. */
+  needed?: number;
+  /** Of `context_budget`: the tokens that there are for it. */
+  available?: number;
+  /** Of `unsupported_version`: the versions that the sidecar speaks. */
+  supported?: number[];
 }
 
 /** The model failed before its first token, and is asked again. */
@@ -1420,7 +1513,7 @@ export interface ErrorObject {
   code: number;
   /** English, for developers. */
   message: string;
-  /** `name`, `reason?`, `params?`, `retryable`, `retryAfterMs?`, `sessionId?`, `action?`, `hint?`, `ref?`. */
+  /** What an app shows in its own words. */
   data: ErrorDetails;
 }
 
@@ -1700,6 +1793,18 @@ export interface FilesUpdatedEvent {
 }
 
 export type Gate = "always" | "auto" | "never";
+
+/** Switches for the blocks of context of every prompt of the chat. */
+export interface GateSwitches {
+  /** The open files. */
+  openFiles?: Gate;
+  /** What was changed lately. */
+  patches?: Gate;
+  /** The state of the working tree. */
+  gitDiff?: Gate;
+  /** What was found in the index and in older turns. */
+  retrieval?: Gate;
+}
 
 /** A file of a diff. */
 export interface GitDiffFile {
@@ -2602,6 +2707,30 @@ export interface McpData {
 }
 
 export type McpDataState = "failed" | "idle" | "ready" | "retrying" | "starting" | "stopped" | "untrusted";
+
+/** An MCP server of the chat: one of `command` and `url`. */
+export interface McpServer {
+  /** 1 to 64 letters, digits, `_` or `-`; its tools are called `mcp__NAME__TOOL`. */
+  name: string;
+  /** The program of a server to start. */
+  command?: string;
+  /** Its arguments. */
+  args?: string[];
+  /** Variables of its environment; shown as `(set)`. */
+  env?: Record<string, string>;
+  /** The folder in which it is started. */
+  cwd?: string;
+  /** The address of a server to reach. */
+  url?: string;
+  /** Headers of each request to it; shown as `(set)`. */
+  headers?: Record<string, string>;
+  /** Maximum duration of a call. */
+  timeoutMs?: number;
+  /** Maximum duration of its start. */
+  startTimeoutMs?: number;
+  /** Whether it is used. */
+  enabled?: boolean;
+}
 
 /** An MCP server is in another state. */
 export interface McpStatus {
@@ -3944,7 +4073,7 @@ export interface PromptQueuedData {
   /** Its position in the queue, from 1. */
   position: number;
   /** Settings of this prompt only, as `prompt/send` got them. */
-  overrides?: Record<string, unknown> | null;
+  overrides?: PromptOverrides | null;
 }
 
 export type PromptQueuedDataDelivery = "interrupt" | "queue" | "reject" | "steer";
@@ -4911,9 +5040,17 @@ export interface ToolCallResult {
    * The output of the tool, as content blocks; the model gets the text of `text` and `resource`, and `image`
    * and `audio` (by `data`, `path` or `blobId`) if it takes them.
    */
-  content: Record<string, unknown>[];
+  content: ContentBlock[];
   /** Whether it failed; the model gets the error and may try again. */
   isError?: boolean;
+}
+
+/** Which tools the model may call. */
+export interface ToolChoice {
+  /** Only these, by name; all when absent or empty. */
+  allow?: string[];
+  /** None of these. */
+  deny?: string[];
 }
 
 /** The members of this type. */
@@ -5191,7 +5328,7 @@ export interface TrustData {
   /** Whether it is trusted. */
   trusted: boolean;
   /** What changed in its files since it was trusted, as in `project/trust`. */
-  changes?: Record<string, unknown>[];
+  changes?: TrustChange[] | null;
 }
 
 /** The trust in a project ended, because its files changed. */

@@ -413,7 +413,8 @@ class ChatImportParams(Key, kw_only=True, frozen=True):
     data: str | None = None
     """The text itself, in place of `path`."""
     format: str = "jsonl"
-    """As in `chat/export`. Only `jsonl` can be imported: an export, or plain turns."""
+    """As in `chat/export`. Only `jsonl` can be imported: an export, or plain turns: a line
+    `{"role":"user","text":"…"}` for each prompt, and `{"role":"assistant","text":"…"}` for each answer."""
     append: bool = False
     """Add to a chat that has turns, instead of answering -32003."""
 

@@ -68,8 +68,7 @@ class ErrorObject(Wire, kw_only=True, frozen=True):
     message: str
     """English, for developers."""
     data: Json = always({})
-    """`name`, `reason?`, `params?`, `retryable`, `retryAfterMs?`, `sessionId?`, `action?`, `hint?`,
-    `ref?`."""
+    """What an app shows in its own words."""
 
 
 class Usage(Wire, kw_only=True, frozen=True):

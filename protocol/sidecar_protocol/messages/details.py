@@ -1,6 +1,6 @@
-"""The objects inside items and errors, and which members an item of each type has.
+"""The objects inside items, errors and other messages, and which members an item of each type has.
 
-`Item` and `ErrorObject` carry these as plain objects, so that a start need not make their types; the schemas and
+The messages carry these as plain objects, so that a start need not make their types; the schemas and
 the reference page have them whole.
 """
 
@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from .base import Json, Wire
+from .chats import Owner
+from .configuration import ChatConfig
 from .content import ContentBlock
+from .patches import FileRestore
+from .prompts import PromptOverrides
+from .system import TrustChange
 
 __all__ = [
     "ITEM_TYPES",
@@ -104,6 +109,22 @@ class ErrorDetails(Wire, kw_only=True, frozen=True):
     """What to do about it, in English, for developers."""
     ref: str | None = None
     """Where the log has more about it."""
+    owner: Owner | None = None
+    """Of `locked`: the process that writes to the chat."""
+    outcome: Json | None = None
+    """Of `request_closed`: what was recorded, as the result of `permission/answer` or `input/answer`."""
+    file_changes: list[FileRestore] | None = None
+    """Of `precondition_failed` after a revert or rewind: the problem of each file."""
+    epoch: str | None = None
+    """Of `cursor_expired`: the chat's epoch."""
+    last_seq: int | None = None
+    """Of `cursor_expired`: the seq of its newest event."""
+    needed: int | None = None
+    """Of `context_budget`: the tokens of what does not fit."""
+    available: int | None = None
+    """Of `context_budget`: the tokens that there are for it."""
+    supported: list[int] | None = None
+    """Of `unsupported_version`: the versions that the sidecar speaks."""
 
 
 ItemType = Literal["user", "message", "thought", "tool", "plan", "compaction", "command", "notice", "error"]
@@ -134,6 +155,15 @@ OBJECTS: dict[tuple[str, str], Any] = {
     ("Item", "rewritten"): Rewritten,
     ("Item", "notRun"): NotRun,
     ("ErrorObject", "data"): ErrorDetails,
+    ("ErrorRaised", "data"): ErrorDetails,
     ("PermissionRequest", "rewritten"): Rewritten,
+    ("PromptQueued", "overrides"): PromptOverrides,
+    ("ToolCallResult", "content"): list[ContentBlock],
+    ("TrustStatus", "changes"): list[TrustChange],
+    ("ChatOpenParams", "config"): ChatConfig,
+    ("ChatOpenResult", "config"): ChatConfig,
+    ("ChatConfigureParams", "set"): ChatConfig,
+    ("ChatConfigureResult", "config"): ChatConfig,
+    ("ConfigUpdated", "config"): ChatConfig,
 }
 """The types of members that are declared as plain objects."""

@@ -22,7 +22,7 @@ from sidecar_protocol.export.reference import pretty
 from sidecar_protocol.export.schemas import members, schemas, struct_schemas
 from sidecar_protocol.export.vocabulary import MEANINGS
 from sidecar_protocol.messages import EVENT_TYPES, ITEM_TYPES, STATUS_TYPES
-from sidecar_protocol.messages.base import Key, Params, Wire
+from sidecar_protocol.messages.base import Json, Key, Params, Wire
 
 PAGES = [path for path in generate_files() if path.suffix == ".md"]
 
@@ -299,3 +299,41 @@ def _resolve(document: Any, ref: str) -> Any:
     for part in ref.removeprefix("#/").split("/"):
         document = document.get(part, {})
     return document or None
+
+
+OPEN = {
+    "CommandResult.data": "what the method of the command answers",
+    "CompactionEnded.files": "Sidecar's own record",
+    "CompactionEnded.state": "Sidecar's own record",
+    "ContextAssembled.kept": "Sidecar's own record",
+    "HookRan.answer": "what a program of the user says",
+    "ImportStarted.source": "what another program wrote",
+    "InputRequest.schema": "a JSON Schema",
+    "InputResolved.values": "by the members of the schema",
+    "Notice.params": "by the code of the notice",
+    "StorageStatus.recovered": "counts",
+    "StorageStatus.removed": "counts",
+    "StorageStatus.stripped": "counts",
+    "ToolEnded.measured": "Sidecar's own record",
+}
+"""Members of events and statuses that have no type of their own, and why."""
+
+
+def test_the_members_of_events_and_statuses_are_typed() -> None:
+    rows = [*EVENT_TYPES.values(), *STATUS_TYPES.values()]
+    open_members = {
+        f"{row.data.__name__}.{name}"
+        for row in rows
+        for name, schema in struct_schemas()[row.data.__name__]["properties"].items()
+        if _has_no_type(schema)
+    }
+
+    assert open_members == OPEN.keys()
+
+
+def _has_no_type(schema: Json) -> bool:
+    if "anyOf" in schema:
+        return any(map(_has_no_type, schema["anyOf"]))
+    if schema.get("type") == "array":
+        return _has_no_type(schema["items"])
+    return not schema.keys() & {"type", "$ref", "enum"} or schema.get("type") == "object"
