@@ -98,7 +98,9 @@ class Peer:
             case Request():
                 self._begin(message)
             case Notification(self._cancelling.notification, params):
-                self._cancel(params.get(self._cancelling.member))
+                # What is no call may be known to the owner, such as an operation that no request began.
+                if not self._cancel(params.get(self._cancelling.member)):
+                    self._hear(message)
             case Notification():
                 self._hear(message)
             case Response():
@@ -190,10 +192,13 @@ class Peer:
             "server_cancelled", "Cancelled by the side that answers", retryable=True
         )
 
-    def _cancel(self, id: Any) -> None:
+    def _cancel(self, id: Any) -> bool:
+        """Cancel a call; return whether there is one with this id."""
         known = jsonrpc.as_request_id(id)
-        if known is not None and known in self._calls:
-            self._calls[known].cancel()
+        if known is None or known not in self._calls:
+            return False
+        self._calls[known].cancel()
+        return True
 
     def _settle(self, response: Response) -> None:
         waiter = self._waiting.pop(response.id, None)

@@ -4572,11 +4572,17 @@ data class PlanUpdatedEvent(
 /** The members of this type. */
 @Serializable
 data class ProgressData(
-    /** The id of the request as text; `$/cancelRequest` ends it. */
+    /**
+     * The id of the request as text; `$/cancelRequest` ends it. Loading a model is no request: it has an id of
+     * its own, which `$/cancelRequest` takes as well.
+     */
     val operationId: String,
-    /** What is done: `import`, `history`, `fork`, `index` or `fetch`. */
+    /** What is done: `import`, `history`, `fork`, `index`, `fetch`, or `load` (a model of this machine). */
     val kind: String,
-    /** How much is done, in bytes (`import`, `history`, `fetch`), events (`fork`) or files (`index`). */
+    /**
+     * How much is done, in bytes (`import`, `history`, `fetch`, `load`), events (`fork`) or files (`index`). Of
+     * `load` it is an estimate, and 0 where the system does not tell how much a process has in memory.
+     */
     val done: Long,
     /** How much there is, when it is known. */
     val total: Long? = null,

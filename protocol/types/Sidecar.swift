@@ -9690,11 +9690,13 @@ public struct PlanUpdatedEvent: Codable, Equatable, Sendable {
 
 /// The members of this type.
 public struct ProgressData: Codable, Equatable, Sendable {
-    /// The id of the request as text; `$/cancelRequest` ends it.
+    /// The id of the request as text; `$/cancelRequest` ends it. Loading a model is no request: it has an id of
+    /// its own, which `$/cancelRequest` takes as well.
     public var operationId: String
-    /// What is done: `import`, `history`, `fork`, `index` or `fetch`.
+    /// What is done: `import`, `history`, `fork`, `index`, `fetch`, or `load` (a model of this machine).
     public var kind: String
-    /// How much is done, in bytes (`import`, `history`, `fetch`), events (`fork`) or files (`index`).
+    /// How much is done, in bytes (`import`, `history`, `fetch`, `load`), events (`fork`) or files (`index`). Of
+    /// `load` it is an estimate, and 0 where the system does not tell how much a process has in memory.
     public var done: Int
     /// How much there is, when it is known.
     public var total: Int?

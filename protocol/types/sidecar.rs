@@ -7495,12 +7495,14 @@ pub struct PlanUpdatedEvent {
 /// The members of this type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProgressData {
-    /// The id of the request as text; `$/cancelRequest` ends it.
+    /// The id of the request as text; `$/cancelRequest` ends it. Loading a model is no request: it has an id of
+    /// its own, which `$/cancelRequest` takes as well.
     #[serde(rename = "operationId")]
     pub operation_id: String,
-    /// What is done: `import`, `history`, `fork`, `index` or `fetch`.
+    /// What is done: `import`, `history`, `fork`, `index`, `fetch`, or `load` (a model of this machine).
     pub kind: String,
-    /// How much is done, in bytes (`import`, `history`, `fetch`), events (`fork`) or files (`index`).
+    /// How much is done, in bytes (`import`, `history`, `fetch`, `load`), events (`fork`) or files (`index`). Of
+    /// `load` it is an estimate, and 0 where the system does not tell how much a process has in memory.
     pub done: i64,
     /// How much there is, when it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

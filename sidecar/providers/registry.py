@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import anyio
 
@@ -56,7 +56,15 @@ No model is set up. Any one of these will do:
 
 
 class ProviderRegistry:
-    def __init__(self, endpoints: Endpoints, models_dir: Callable[[], str]) -> None:
+    """`report_loading` gets the progress of loading a model of this machine."""
+
+    def __init__(
+        self,
+        endpoints: Endpoints,
+        models_dir: Callable[[], str],
+        report_loading: Callable[[str, int, int], None] = lambda model, done, total: None,
+    ) -> None:
+        self._report_loading = report_loading
         self._endpoints = endpoints
         self._models_dir = models_dir
         self._made: dict[tuple[str, str], Provider] = {}
@@ -106,6 +114,12 @@ class ProviderRegistry:
         if self._chosen is None:
             raise ProviderFailed("no_key", NO_MODEL, action="enter_key")
         return self._chosen
+
+    def cancel_loading(self, model: str) -> None:
+        """Stop loading a model of this machine, if it is being loaded."""
+        for (_, type), provider in self._made.items():
+            if type == "local":
+                cast("local_provider.LocalProvider", provider).cancel_loading(model)
 
     def forget(self) -> None:
         """Drop the cached choice after keys, URLs or files have changed."""
@@ -211,7 +225,7 @@ class ProviderRegistry:
 
     def _make(self, connection: Endpoint) -> Provider:
         if connection.type == "local":
-            return local_provider.LocalProvider(self._models_dir())
+            return local_provider.LocalProvider(self._models_dir(), report_loading=self._report_loading)
         return http_provider.HttpProvider(connection.name, _dialect(connection.type), self._endpoints)
 
     def _unknown_provider(self, model: str) -> ProviderFailed:

@@ -36,6 +36,10 @@ else:
     doctor = lazy_module("sidecar.server.doctor")
 
 
+LOADING = "load:local:"
+"""Begins the `operationId` of loading a model, which is no request of the client."""
+
+
 class SystemService:
     """Implements `System` of `frontends/base.py`. `opened_chats` opens the database, `servers` returns the MCP servers
     if there are any, and `send_status` sends a status to the client.
@@ -56,7 +60,7 @@ class SystemService:
         """Set once the database is open."""
         self.settings_cache = EffectiveSettings(options, self._report_lapse)
         self.connections = Endpoints(lambda: self.settings(None), os.environ)
-        self.providers = ProviderRegistry(self.connections, self._models_dir)
+        self.providers = ProviderRegistry(self.connections, self._models_dir, self._report_loading)
 
     def settings(self, project: str | None) -> Settings:
         """The effective settings of a project."""
@@ -93,6 +97,14 @@ class SystemService:
             found = [(str(much), "changed", "")]
         changes = [{"path": path, "change": kind, "diff": diff} for path, kind, diff in found]
         self._send_status("trust", {"path": project, "trusted": False, "changes": changes})
+
+    def cancel_loading(self, operation_id: str) -> None:
+        if operation_id.startswith(LOADING):
+            self.providers.cancel_loading(operation_id.removeprefix(LOADING))
+
+    def _report_loading(self, model: str, done: int, total: int) -> None:
+        data = {"operationId": f"{LOADING}{model}", "kind": "load", "done": done, "total": total}
+        self._send_status("progress", data)
 
     def describe(self, address: ChatAddress) -> ChatIds:
         """The ids of the chat that an address names, as far as they are known without IO."""

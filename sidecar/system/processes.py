@@ -53,6 +53,15 @@ def is_alive(process: ProcessIdentity) -> bool | None:
     return _answers_signals(process.pid)
 
 
+def resident_bytes(pid: int) -> int:
+    """Return how much memory a process has, with the files that are mapped into it; 0 where that cannot be seen."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
 def parent_programs(most: int = 4) -> list[str]:
     """Return the names of the programs that have started this one, the nearest first; of a script also its own name.
     Empty where that cannot be seen.

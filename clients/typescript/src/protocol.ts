@@ -3842,11 +3842,17 @@ export interface PlanUpdatedEvent {
 
 /** The members of this type. */
 export interface ProgressData {
-  /** The id of the request as text; `$/cancelRequest` ends it. */
+  /**
+   * The id of the request as text; `$/cancelRequest` ends it. Loading a model is no request: it has an id of
+   * its own, which `$/cancelRequest` takes as well.
+   */
   operationId: string;
-  /** What is done: `import`, `history`, `fork`, `index` or `fetch`. */
+  /** What is done: `import`, `history`, `fork`, `index`, `fetch`, or `load` (a model of this machine). */
   kind: string;
-  /** How much is done, in bytes (`import`, `history`, `fetch`), events (`fork`) or files (`index`). */
+  /**
+   * How much is done, in bytes (`import`, `history`, `fetch`, `load`), events (`fork`) or files (`index`). Of
+   * `load` it is an estimate, and 0 where the system does not tell how much a process has in memory.
+   */
   done: number;
   /** How much there is, when it is known. */
   total?: number | null;

@@ -492,11 +492,13 @@ class TrustStatus(Wire, kw_only=True, frozen=True):
 
 class ProgressStatus(Wire, kw_only=True, frozen=True):
     operation_id: str
-    """The id of the request as text; `$/cancelRequest` ends it."""
+    """The id of the request as text; `$/cancelRequest` ends it. Loading a model is no request: it has an id of its
+    own, which `$/cancelRequest` takes as well."""
     kind: str
-    """What is done: `import`, `history`, `fork`, `index` or `fetch`."""
+    """What is done: `import`, `history`, `fork`, `index`, `fetch`, or `load` (a model of this machine)."""
     done: int
-    """How much is done, in bytes (`import`, `history`, `fetch`), events (`fork`) or files (`index`)."""
+    """How much is done, in bytes (`import`, `history`, `fetch`, `load`), events (`fork`) or files (`index`). Of `load`
+    it is an estimate, and 0 where the system does not tell how much a process has in memory."""
     total: int | None = None
     """How much there is, when it is known."""
     chats: int | None = None

@@ -161,6 +161,8 @@ class NativeFrontend:
     def _on_notification(self, message: Notification) -> None:
         if message.method == "exit":
             self._host.begin_exit(0)
+        elif message.method == "$/cancelRequest":
+            self._host.system.cancel_loading(str(message.params.get("id")))
         else:
             logger.info("ignored a notification", extra={"method": message.method[:80]})
 

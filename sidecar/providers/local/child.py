@@ -22,6 +22,7 @@ from anyio.abc import Process
 from ...model import JsonObject
 from ...model.failures import ProviderFailed
 from ...system.distribution import install_command
+from ...system.processes import resident_bytes
 from . import worker
 from .files import LocalModel, unloadable_failure
 
@@ -101,6 +102,7 @@ class ModelWorker:
         self._remove_folder = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._buffer = bytearray()
         self._ready = False
+        self._load_by = anyio.current_time() + LOAD_S
         self._asked = 0
         self._stopping = False
         self._decode = msgspec.json.Decoder(WorkerEvent).decode
@@ -143,17 +145,26 @@ class ModelWorker:
         """Return whether the process is known to have ended."""
         return self._process.returncode is not None
 
+    @property
+    def is_ready(self) -> bool:
+        return self._ready
+
     async def ready(self) -> None:
         """Return when the model is loaded. May be cancelled and called again."""
         if self._ready:
             return
-        with anyio.move_on_after(LOAD_S):
+        # From the start of the worker on: who reports the progress of loading calls this several times.
+        with anyio.CancelScope(deadline=self._load_by):
             event = await self._receive()
             if event.event == "ready":
                 self._ready = True
                 return
             raise _failure_of(event, self.model)
         raise ProviderFailed("timeout", f"The model {self.model.path} was not loaded in {LOAD_S:.0f} s")
+
+    def loaded_bytes(self) -> int:
+        """Return about how many bytes of the model are in memory; 0 where the system does not tell."""
+        return min(resident_bytes(self.pid), self.model.bytes)
 
     async def ask(self, body: Mapping[str, object], calls: JsonObject | None) -> None:
         """Request an answer, which `next` then returns in pieces; a caller that does not need the rest calls `stop`.
@@ -200,13 +211,17 @@ class ModelWorker:
             return False
         return not self._stopping
 
+    def end(self) -> None:
+        """Kill the process; who waits for it gets a failure."""
+        if not self.has_ended:
+            # Not terminate: the library catches SIGTERM and keeps running.
+            with suppress(ProcessLookupError):
+                self._process.kill()
+
     async def kill(self) -> None:
         """Kill the process and wait until it has ended."""
         with anyio.CancelScope(shield=True):
-            if not self.has_ended:
-                # Not terminate: the library catches SIGTERM and keeps running.
-                with suppress(ProcessLookupError):
-                    self._process.kill()
+            self.end()
             with anyio.move_on_after(END_S):
                 await self._process.aclose()
             self._remove_folder()

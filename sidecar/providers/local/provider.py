@@ -7,6 +7,7 @@ order of arrival; a request for another model ends the worker and starts one wit
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 
@@ -31,6 +32,13 @@ MAX_BODY_BYTES = MAX_LINE_BYTES - 1024
 """What the worker reads as one line, with space for the envelope."""
 
 
+REPORT_S = 0.5
+"""Between two reports of how far a model is loaded. Most are loaded sooner, and need no progress bar."""
+
+ReportLoading = Callable[[str, int, int], None]
+"""Receives the name of a model that is being loaded, how many of its bytes are in memory, and how many it has."""
+
+
 class LocalProvider:
     """`aclose` ends the worker; without it the worker ends with us, or after being idle for a while.
 
@@ -41,14 +49,22 @@ class LocalProvider:
     reads_history = True
     retries = 1
 
-    def __init__(self, models_dir: str, idle_seconds: float = 300, patience: float = 300) -> None:
+    def __init__(
+        self,
+        models_dir: str,
+        idle_seconds: float = 300,
+        patience: float = 300,
+        report_loading: ReportLoading = lambda model, done, total: None,
+    ) -> None:
         self._models_dir = models_dir
+        self._report_loading = report_loading
         self._files = ModelFiles(models_dir)
         self._idle_seconds = idle_seconds
         self._patience = patience
         self._turns = anyio.Lock()
         self._waiting = 0
         self._child: ModelWorker | None = None
+        self._cancelled: ModelWorker | None = None
         self._is_closed = False
 
     async def stream(self, request: ModelRequest, emit: Emit) -> Completion:
@@ -88,6 +104,13 @@ class LocalProvider:
     def offline_entries(self, reason: str) -> list[ModelEntry]:
         return [self.model_entry(name) for name in self._files.listed]
 
+    def cancel_loading(self, model: str) -> None:
+        """Stop loading a model, if it is being loaded; a prompt that waits for it fails."""
+        child = self._child
+        if child is not None and child.model.name == model and not child.is_ready:
+            self._cancelled = child
+            child.end()
+
     async def aclose(self) -> None:
         """End the worker now, and start none any more: running and waiting requests are refused."""
         self._is_closed = True
@@ -122,11 +145,22 @@ class LocalProvider:
             await self._end_child()
             raise ProviderFailed("stream_cut", "The models on this machine have been closed")
         try:
-            await child.ready()
-        except (ProviderFailed, WorkerExited):
+            await self._wait_until_ready(child)
+        except (ProviderFailed, WorkerExited) as error:
             await self._end_child()
-            raise
+            raise _loading_cancelled(child.model) if self._cancelled is child else error from error
         return child
+
+    async def _wait_until_ready(self, child: ModelWorker) -> None:
+        was_reported = False
+        while not child.is_ready:
+            with anyio.move_on_after(REPORT_S):
+                await child.ready()
+            if was_reported or not child.is_ready:
+                was_reported, total = True, child.model.bytes
+                self._report_loading(
+                    child.model.name, total if child.is_ready else child.loaded_bytes(), total
+                )
 
     async def _run_request(
         self, child: ModelWorker, spelled: WorkerRequest, request: ModelRequest, emit: Emit
@@ -171,6 +205,16 @@ def _usage(counted: WorkerUsage) -> TokenUsage:
     details = counted.prompt_tokens_details
     return TokenUsage(
         counted.prompt_tokens, counted.completion_tokens, details.cached_tokens if details else None
+    )
+
+
+def _loading_cancelled(model: LocalModel) -> ProviderFailed:
+    return ProviderFailed(
+        "stream_cut",
+        f"Loading the model {model.title} was cancelled",
+        hint="The next prompt loads it again",
+        action="retry",
+        params={"path": model.path},
     )
 
 

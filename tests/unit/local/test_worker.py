@@ -26,6 +26,7 @@ from sidecar.providers.base import (
     ToolSpec,
 )
 from sidecar.providers.local import child as local_child
+from sidecar.providers.local import provider as local_provider
 from sidecar.providers.local import worker as local_worker
 from sidecar.providers.local.provider import MAX_WAITING, LocalProvider
 from sidecar.system.parent_watch import wait_for_exit
@@ -465,3 +466,42 @@ def _pid(provider: LocalProvider) -> int:
 def _process(provider: LocalProvider) -> Process:
     assert provider._child is not None
     return provider._child._process
+
+
+async def test_loading_reports_its_progress_and_can_be_cancelled(
+    provider: LocalProvider, make_gguf: MakeGguf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_gguf("holds", size=1000)
+    reports: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(local_provider, "REPORT_S", 0.05)
+    loading = LocalProvider(str(tmp_path), report_loading=lambda *report: reports.append(report))
+
+    with anyio.fail_after(PATIENCE_S):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_cancel_when_reported, loading, reports)
+            with pytest.raises(ProviderFailed, match="was cancelled") as caught:
+                await ask(loading, "a", "holds")
+
+    size = (tmp_path / "holds.gguf").stat().st_size
+    assert [(name, total, done <= total) for name, done, total in reports[:1]] == [("holds", size, True)]
+    assert (caught.value.retryable, loading._child) == (False, None)
+
+
+async def _cancel_when_reported(provider: LocalProvider, reports: list[tuple[str, int, int]]) -> None:
+    await _until(lambda: reports != [])
+    provider.cancel_loading("another")  # does nothing
+    provider.cancel_loading("holds")
+
+
+async def test_a_loaded_model_is_not_ended_by_a_late_cancel(provider: LocalProvider, tmp_path: Path) -> None:
+    reports: list[tuple[str, int, int]] = []
+    loading = LocalProvider(str(tmp_path), report_loading=lambda *report: reports.append(report))
+    with anyio.fail_after(PATIENCE_S):
+        await loading.warm("tiny")
+        seen, child = list(reports), loading._child
+        loading.cancel_loading("tiny")  # too late: it is loaded
+        chunks, _ = await ask(loading, "a", "tiny")
+        await loading.aclose()
+
+    assert (text_of(chunks), child is not None) == ("a", True)
+    assert all(total == done for _, done, total in seen[-1:])
