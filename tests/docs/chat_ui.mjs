@@ -292,7 +292,7 @@ const scenarios = {
     const chat = await open();
     await say(chat, "stream");
     const { turnId } = await ui.send(chat, "hang");
-    await until(chat, () => chat.turn(turnId)?.items[1]?.text);
+    await until(chat, () => chat.turn(turnId)?.items[1]?.text === "One moment");
     process.kill(chat.connection.pid, "SIGKILL");
     const turn = await ended(chat, turnId);
     assert.deepEqual([turn.reason, turn.items[1].text], ["interrupted", "One moment"]);

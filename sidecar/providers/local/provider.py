@@ -213,7 +213,6 @@ def _loading_cancelled(model: LocalModel) -> ProviderFailed:
         "stream_cut",
         f"Loading the model {model.title} was cancelled",
         hint="The next prompt loads it again",
-        action="retry",
         params={"path": model.path},
     )
 
