@@ -72,6 +72,8 @@ class Editor:
         self._named: set[str] = set()
         self._ids = 0
         self._arrived: queue.Queue[Json | None] = queue.Queue()
+        self._may_read = threading.Event()
+        self._may_read.set()
         self._results: dict[int, Json] = {}
         self.process = subprocess.Popen(
             command,
@@ -184,6 +186,13 @@ class Editor:
         self.process.stdin.write(line + b"\n")
         self.process.stdin.flush()
 
+    def pause_reading(self) -> None:
+        """Read no more of what the sidecar sends, after the line that is being read."""
+        self._may_read.clear()
+
+    def resume_reading(self) -> None:
+        self._may_read.set()
+
     def kill(self) -> None:
         os.kill(self.process.pid, signal.SIGKILL)
         self.close()
@@ -251,8 +260,11 @@ class Editor:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
+            if not line.endswith(b"\n"):
+                break  # the sidecar ended while nobody read
             self._note_loads(message := json.loads(line))
             self._arrived.put(message)
+            self._may_read.wait()
         self._arrived.put(None)
 
     def _note_loads(self, message: Json) -> None:
