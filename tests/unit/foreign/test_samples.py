@@ -44,7 +44,7 @@ def test_a_session_has_the_same_ids_at_each_reading(platform: str, tmp_path: Pat
 def test_opencode_is_read_from_its_older_files_too(tmp_path: Path) -> None:
     """As its versions before the database kept them; written from the rows of the recorded one, not recorded."""
     folder = lay_out("opencode", tmp_path)
-    (recorded,) = read_all(READERS["opencode"], folder).values()
+    recorded = read_all(READERS["opencode"], folder)
     storage = tmp_path / "files" / "storage"
     db = sqlite3.connect(folder / "opencode.db")
     for id, directory, title, created, updated in db.execute(
@@ -58,9 +58,7 @@ def test_opencode_is_read_from_its_older_files_too(tmp_path: Path) -> None:
         put(storage / "part" / message_id / f"{id}.json", data)
     db.close()
 
-    (filed,) = read_all(READERS["opencode"], tmp_path / "files").values()
-
-    assert filed == recorded
+    assert read_all(READERS["opencode"], tmp_path / "files") == recorded
 
 
 def put(file: Path, text: str) -> None:
