@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import anyio
@@ -68,9 +69,8 @@ class PromptHandlers:
         try:
             return await self._send(attachment, watch, blocks)
         except anyio.get_cancelled_exc_class():
-            if watch.turn_id and not watch.end:
-                with anyio.CancelScope(shield=True):
-                    await attachment.session.cancel(watch.turn_id, "keep")
+            with anyio.CancelScope(shield=True):
+                await _withdraw(attachment.session, watch)
             raise
         finally:
             attachment.sink.watches.remove(watch)
@@ -93,9 +93,9 @@ class PromptHandlers:
             attachment.release()
         if sent.disposition == "duplicate":
             await self._find_end(session, attachment, watch, sent)
-        if watch.is_cancelled and watch.turn_id:
+        if watch.is_cancelled:
             with anyio.CancelScope(shield=True):
-                await session.cancel(watch.turn_id, "keep")
+                await _withdraw(session, watch)
         if self._sessions.version == 2:
             return await _accepted(watch)
         return _answer(await watch.wait_ended(), watch)
@@ -145,6 +145,18 @@ class PromptHandlers:
                 seq = await session.store.turns.end_seq(session.chat.id, turn.id)
                 await attachment.wait_sent(seq or 0)
                 watch.finish(TurnEnd(turn.reason, seq or 0, turn.error))
+
+
+async def _withdraw(session: Session, watch: PromptWatch) -> None:
+    """End the turn of a prompt, or remove the prompt if it waits for one."""
+    if watch.turn_id is None or watch.end:
+        return
+    try:
+        await session.remove(watch.prompt_id, None)
+    except Refused:
+        # It does not wait, and never will again. What another cancel has removed has no turn.
+        with suppress(Refused):
+            await session.cancel(watch.turn_id, "keep")
 
 
 async def _accepted(watch: PromptWatch) -> AcpResult:

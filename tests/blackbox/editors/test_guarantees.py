@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.scripts import write_script
+from tests.support.scripts import SLOW_ANSWER, write_script
 from tests.support.spawner import Spawner
 
 from .conftest import Start
@@ -44,12 +44,28 @@ def test_what_another_process_says_in_the_chat_is_shown(start: Start, tmp_path: 
     asked = second.wait_update("user_message_chunk")
     assert asked["content"]["text"] == "hang"
     second.wait_update("agent_message_chunk")
-    with pytest.raises(Refused) as refused:
-        second.prompt(session, "Me too")
-    assert refused.value.data["name"] == "locked"
-    first.notify("session/cancel", sessionId=session)
+    waiting = second.send_prompt(session, "Me too")
+    second.notify("session/cancel", sessionId=session)
     assert first.wait(running)["stopReason"] == "cancelled"
+    assert second.wait(waiting)["stopReason"] == "cancelled"
     assert second.prompt(session, "Me too")["stopReason"] == "end_turn"
+    asked = first.wait_update("user_message_chunk")
+    assert asked["content"]["text"] == "Me too"
+
+
+def test_a_prompt_of_another_process_waits_for_the_turn_that_runs(start: Start, tmp_path: Path) -> None:
+    first, second = start(model=write_script(tmp_path)), start(model=write_script(tmp_path))
+    session = first.new("tab-7")
+    second.new("tab-7")
+    running = first.send_prompt(session, "slow")
+    first.wait_update("agent_message_chunk")
+
+    answer = second.prompt(session, "Me too")
+
+    assert first.wait(running)["stopReason"] == answer["stopReason"] == "end_turn"
+    assert first.said().startswith(SLOW_ANSWER)
+    first.wait_update("user_message_chunk")
+    assert second.said().endswith("Answer.")
 
 
 def test_a_signal_ends_the_turn_and_answers_its_prompt(start: Start, tmp_path: Path) -> None:
