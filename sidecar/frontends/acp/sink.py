@@ -1,6 +1,6 @@
 """Writes the events of a followed chat as updates of its session, and reports the ends of its turns to those who wait.
 
-Each update has the seq of its event, so that a client can name what it has seen.
+Each update has the seq of its event, or of the newest one before, so that a client can name what it has seen.
 """
 
 from __future__ import annotations
@@ -105,6 +105,13 @@ class AcpSink:
         self._epoch = epoch
         self._wire = wire
         self._stored = Stored()
+        self._seq = session.recorder.feed.last_seq
+        """Of the newest event that the client has."""
+        self._paused_by_failure = False
+
+    def begin_replay(self, after: int) -> None:
+        self._seq = after
+        self.updates.begin_replay()
 
     async def resolve(self, events: list[StoredEvent]) -> list[StoredEvent]:
         self._stored = await read_stored(self._session.store, events)
@@ -112,15 +119,18 @@ class AcpSink:
 
     def send(self, event: StoredEvent) -> None:
         data = decode(event.data)
+        self._seq = event.seq
         self.send_updates(self.updates.of(event, data, self._stored), event)
         # After the updates: the answer to a prompt follows all that belongs to its turn.
         self._note(event, data)
 
     def send_updates(self, updates: Iterable[Update], event: StoredEvent | None = None) -> None:
+        """Send the updates of an event, or some that are none: those have the seq of the newest event before."""
+        live: JsonObject = {"epoch": self._epoch, "seq": self._seq, "live": True}
+        place = _position(event, self._epoch) if event else live
+        id = self._session.chat.key.session_id
         for update in updates:
-            params: JsonObject = {"sessionId": self._session.chat.key.session_id, "update": update}
-            if event:
-                params["_meta"] = {META: _position(event, self._epoch)}
+            params = {"sessionId": id, "update": update, "_meta": {META: place}}
             self._wire.send(notification("session/update", params))
 
     def send_answer(self, id: str, text: str) -> None:
@@ -149,11 +159,21 @@ class AcpSink:
                 for watch in self._watching(data["promptId"]):
                     watch.accept(data["promptId"])
                     watch.finish(TurnEnd("end_turn", event.seq))
+            case "queue.updated":
+                self._paused_by_failure = data["paused"] and data["reason"] == "failed"
             case "turn.ended":
                 error = stored_error(data["error"]) if data.get("error") else None
                 for watch in self.watches:
                     if watch.turn_id == event.turn_id:
                         watch.finish(TurnEnd(data["reason"], event.seq, error))
+                self._go_on()
+
+    def _go_on(self) -> None:
+        """Let the queue go on after a turn that failed: an editor cannot, and waits for an answer to each prompt."""
+        waits = any(not watch.end and not watch.is_cancelled for watch in self.watches)
+        if self._paused_by_failure and waits:
+            self._session.run_in_background(self._session.resume_queue)
+        self._paused_by_failure = False
 
     def _watching(self, prompt_id: str) -> list[PromptWatch]:
         return [watch for watch in self.watches if watch.prompt_id == prompt_id]
@@ -171,7 +191,7 @@ async def replay(attachment: AcpAttachment, wire: MessageWriter, after: int) -> 
     # Of a turn that the client has seen a part of, it must be known how far its texts were.
     begun = [node.first_seq for node in tree if node.first_seq <= after <= (node.last_seq or to)]
     cursor = min([after, *(first - 1 for first in begun)])
-    sink.updates.begin_replay()
+    sink.begin_replay(after)
     while cursor < to:
         await wire.wait_for_space()
         read = await session.events_after(cursor, REPLAY_EVENTS, REPLAY_BYTES)

@@ -167,8 +167,8 @@ class Editor:
             self._take_next()
 
     def stored(self, since: int = 0) -> list[Json]:
-        """The updates that are events of the chat: those with a seq."""
-        return [each for each in self.updates[since:] if "_meta" in each]
+        """The updates that are events of the chat."""
+        return [each for each in self.updates[since:] if "live" not in each["_meta"]["sidecar"]]
 
     def kinds(self, since: int = 0) -> list[str]:
         return [each["update"]["sessionUpdate"] for each in self.updates[since:]]

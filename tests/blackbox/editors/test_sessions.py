@@ -68,6 +68,21 @@ def test_all_updates_of_a_turn_come_before_the_answer_and_have_seqs(editor: Edit
     assert seqs[-1] <= answer["_meta"]["sidecar"]["seq"]
 
 
+def test_every_update_says_which_event_it_follows(editor: Editor) -> None:
+    session = editor.new()
+    editor.prompt(session, "Hello")
+    editor.wait_update("available_commands_update")
+    editor.prompt(session, "/help")
+
+    places = [each["_meta"]["sidecar"] for each in editor.updates]
+    assert [place["seq"] for place in places] == sorted(place["seq"] for place in places)
+    assert {place["epoch"] for place in places} == {places[0]["epoch"]}
+    menus = {"available_commands_update", "config_option_update"}
+    live = {kind for kind, place in zip(editor.kinds(), places, strict=True) if place.get("live")}
+    assert live <= menus
+    assert live
+
+
 def test_commands_are_announced_after_the_answer(editor: Editor) -> None:
     editor.new()
 

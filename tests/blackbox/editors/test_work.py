@@ -187,6 +187,34 @@ def test_a_prompt_request_that_is_cancelled_ends_its_turn(start: Start, tmp_path
     assert editor.prompt(session, "again")["stopReason"] == "end_turn"
 
 
+def test_a_waiting_prompt_that_is_cancelled_never_runs(start: Start, tmp_path: Path) -> None:
+    editor = start(model=write_script(tmp_path))
+    session = editor.new()
+    running = editor.send_prompt(session, "hang")
+    editor.wait_update("agent_message_chunk")
+    waiting, last = editor.send_prompt(session, "Not this"), editor.send_prompt(session, "But this")
+
+    editor.notify("$/cancel_request", requestId=waiting)
+    with pytest.raises(Refused) as refused:
+        editor.wait(waiting)
+    editor.notify("$/cancel_request", requestId=running)
+
+    assert refused.value.code == -32800
+    assert editor.wait(last)["stopReason"] == "end_turn"
+    assert "Not this" not in json.dumps(editor.load(session))
+
+
+def test_a_prompt_behind_one_that_fails_is_answered(start: Start, tmp_path: Path) -> None:
+    editor = start(model=write_script(tmp_path))
+    session = editor.new()
+
+    failing, waiting = editor.send_prompt(session, "break slowly"), editor.send_prompt(session, "Me too")
+
+    with pytest.raises(Refused, match="No more words"):
+        editor.wait(failing)
+    assert editor.wait(waiting)["stopReason"] == "end_turn"
+
+
 def test_a_turn_that_fails_answers_with_the_reason(start: Start, tmp_path: Path) -> None:
     editor = start(model=write_script(tmp_path))
     session = editor.new()
