@@ -61,6 +61,7 @@ ADAPTER = Adapter(
     ),
     program="windsurf",
     instructions="AGENTS.md",
+    user_instructions=".codeium/windsurf/memories/global_rules.md",
     cannot=(
         "Windsurf takes no text of a hook for the model: a session does not start with what earlier ones were"
         " about; the model finds it with the tools.",

@@ -103,6 +103,10 @@ class Subject(msgspec.Struct, frozen=True):
         return any(path_stops(rule, name) for path in paths for name in self.stoppable_names(path, rule))
 
 
+HOST_ASKED = "host-asked"
+"""The mode of a call whose host has asked its user: like `auto` for what the user has seen."""
+
+
 class PolicyDecision(msgspec.Struct, frozen=True):
     effect: Effect
     by: Literal["rule", "policy", "hook"]
@@ -150,7 +154,7 @@ def decide(
         return _by_rule(allowing)
     # In the other modes such a line asks anyway; the reason would only hide theirs.
     reason = reason or _unhidden_reason(subject, parsed, rules)
-    reason = reason if hook or mode == "auto" else None
+    reason = reason if hook or mode in ("auto", HOST_ASKED) else None
     reason = reason or find_withheld(subject, parsed, rules)
     reason = reason or _unchecked_reason(subject, parsed)
     if reason:
@@ -433,11 +437,13 @@ def _by_mode(
 ) -> PolicyDecision:
     if mode == "auto":
         return _by_policy("allow", "the mode is auto")
+    if mode == HOST_ASKED and not _leaves_host(subject):
+        return _by_policy("allow", "the host of the agent has asked its user")
     if subject.kind == "read":
         reason = next(filter(None, map(secret_reason, subject.stoppable_files)), None)
         return _by_policy("ask", reason) if reason else _by_policy("allow", "reading needs no permission")
     # The user saw the first address only: a redirect to another host asks again.
-    if subject.kind == "fetch" and subject.after and matching.same_origin(subject.after, subject.text):
+    if subject.kind == "fetch" and subject.after and not _leaves_host(subject):
         return _by_policy("allow", "it is on the host that was permitted")
     if subject.kind == "app-tool" and subject.reads_only:
         return _by_policy("allow", "the app's tool only reads")
@@ -448,6 +454,12 @@ def _by_mode(
     if parsed is not None and parsed.unclear:
         return _by_policy("ask", f"the command is not understood: {parsed.unclear}")
     return _by_policy("ask", "no rule allows it")
+
+
+def _leaves_host(subject: Subject) -> bool:
+    """Whether a page redirects to another host than the one that was permitted."""
+    is_redirect = subject.kind == "fetch" and subject.after is not None
+    return is_redirect and not matching.same_origin(subject.after or "", subject.text)
 
 
 def _is_inside(path: str, folders: Sequence[str]) -> bool:

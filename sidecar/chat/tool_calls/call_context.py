@@ -18,7 +18,7 @@ from ...model import JsonObject
 from ...model.content import InputOutcome
 from ...model.failures import Failure
 from ...model.files import Change
-from ...policy.decide import HookAdvice
+from ...policy.decide import HOST_ASKED, HookAdvice
 from ...policy.denials import denial
 from ...policy.hooks import HookDecision
 from ...policy.hooks.answers import NO_DECISION
@@ -245,7 +245,7 @@ class CallContext:
             session_id=chat.key.session_id,
             chat_id=chat.key.chat_id,
             # The host of an agent has asked its user: the call counts as allowed where no rule or name stops it.
-            mode="auto" if self._direct and config.mode != "read-only" else config.mode,
+            mode=HOST_ASKED if self._direct and config.mode != "read-only" else config.mode,
             project=chat.project_path,
             folders=config.extra_folders,
             file_rules=settings.rules,

@@ -92,8 +92,9 @@ def _plan(
                 lambda text: connections.plan_hooks(adapter, program, hook_path, text, remove=remove),
             )
         file = connections.instructions_path(adapter, scope, home, project)
-        # Hooks give a session its text; where there are none, a block of instructions does.
-        if file and (remove or (instructions and not ((hook_path or elsewhere) and hooks))):
+        # Hooks give a session its text; where they cannot, a block of instructions does.
+        has_text = adapter.hooks is not None and adapter.hooks.format.context_events
+        if file and (remove or (instructions and not ((hook_path or elsewhere) and hooks and has_text))):
             plans.add(
                 file, lambda text: connections.plan_instructions(file, text, remove=remove), common=True
             )

@@ -245,6 +245,23 @@ def test_a_block_of_instructions_is_written_where_no_hook_gives_the_model_its_te
     assert not server_file(name, project, "project").exists()
 
 
+@pytest.mark.parametrize("name", ["openclaw", "windsurf"])
+def test_instructions_for_all_projects_are_written_where_hooks_take_no_text(
+    run: Run, home: Path, name: str
+) -> None:
+    file = home / str(ADAPTERS[name].user_instructions)
+    file.parent.mkdir(parents=True)
+    file.write_text("# Rules\n")
+
+    run(name)
+    connected = file.read_text()
+    run(name, "--remove")
+
+    assert connected.startswith("# Rules\n")
+    assert connected.count("sidecar: begin") == 1
+    assert file.read_text() == "# Rules\n"
+
+
 def test_hooks_that_another_file_brings_already_are_not_registered_again(
     run: Run, home: Path, project: Path
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from sidecar.context.tokens import encodings
 from tests.support.spawner import Spawner
 from tests.support.wire import Json
+from tests.unit.web.server import Site, serving
 
 from .conftest import StartHost
 from .host import LEGACY, Host
@@ -184,6 +185,32 @@ def test_protected_names_ask_the_user_or_are_denied(
     assert "Denied" in silent.error("run_code", language="python", code=code)
     assert "denied" in declined.error("run_code", language="python", code=code)
     assert not allowed.call("run_code", language="python", code="print(1) # .git/config").get("isError")
+
+
+@pytest.mark.parametrize("version", [LEGACY, "2026-07-28"])
+def test_an_address_that_the_user_has_not_seen_asks_or_is_denied_with_its_rule(
+    start_host: StartHost, tmp_path: Path, version: str
+) -> None:
+    asked: list[str] = []
+
+    def allow(form: Json) -> Json:
+        asked.append(form["message"])
+        return {"action": "accept", "content": {"decision": "allow_once"}}
+
+    with serving(Site()) as site, serving(Site()) as other:
+        site.redirect("/", f"{other.url}/there")
+        other.put("/there", "found")
+        config = tmp_path / "home/.config/sidecar/config.toml"
+        config.parent.mkdir(parents=True)
+        config.write_text(f'[fetch]\nallow_private = ["localhost:{site.port}", "localhost:{other.port}"]\n')
+        refused = start_host(version=version).error("fetch_url", url=f"{site.url}/")
+        host = start_host(version=version, answer=allow)
+        shown = host.text("fetch_url", url=f"{site.url}/")
+
+    assert f"fetch(localhost:{other.port})" in refused
+    assert shown.endswith("found")
+    assert len(asked) == 1
+    assert f"{other.url}/there" in asked[0]
 
 
 def test_a_deny_rule_holds_for_agents(start_host: StartHost, tmp_path: Path) -> None:

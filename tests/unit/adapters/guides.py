@@ -107,9 +107,10 @@ def _connect(adapter: Adapter) -> list[str]:
         rest.append(
             f"{_kind(hooks)}, in {_places(hooks)}. `--no-hooks` leaves {'it' if hooks.script else 'them'} out."
         )
-    if hooks is None and (adapter.user_instructions or adapter.instructions):
+    if not (hooks and hooks.format.context_events) and (adapter.user_instructions or adapter.instructions):
         user = f"`~/{adapter.user_instructions}`" if adapter.user_instructions else ""
-        project = f"`{adapter.instructions}` with `--project`" if adapter.instructions else ""
+        in_project = adapter.instructions and servers.project
+        project = f"`{adapter.instructions}` with `--project`" if in_project else ""
         block = " or ".join(filter(None, (user, project)))
         rest.append(
             f"A block of instructions between markers, in {block}. `--no-instructions` leaves it out."

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from sidecar.policy.decide import (
+    HOST_ASKED,
     PolicyDecision,
     Subject,
     decide,
@@ -140,6 +141,20 @@ def test_leave_for_a_host_holds_for_where_it_redirects_within_itself(
     assert effects(redirected) == found
     assert effects(redirected, rule("deny", "fetch(a.test)"), rule("deny", "fetch(*.a.test)")) == "----"
     assert effects(redirected, rule("ask", "fetch(*)")) == "??-?"
+
+
+@pytest.mark.parametrize(
+    ("subject", "effect"),
+    [
+        (Subject("fetch", "https://a.test/x"), "allow"),
+        (Subject("fetch", "https://a.test/y", after="https://a.test/x"), "allow"),
+        (Subject("fetch", "https://b.test/", after="https://a.test/x"), "ask"),
+        (Subject("run", "ls"), "allow"),
+        (Subject("edit", ".git/config"), "ask"),
+    ],
+)
+def test_what_the_host_of_an_agent_has_not_shown_its_user_asks(subject: Subject, effect: str) -> None:
+    assert decide(subject, HOST_ASKED, []).effect == effect
 
 
 def test_leave_for_an_exact_command_holds_in_its_folder_only() -> None:
