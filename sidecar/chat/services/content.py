@@ -17,6 +17,7 @@ import msgspec
 from ...media import BadMedia, inspect
 from ...model.content import Block, GivenBlock
 from ...model.failures import Refused, invalid_param
+from ...model.limits import MAX_TEXT_BYTES
 from ...store import Store
 from .named_files import read_client_file
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 MAX_ATTACHED_BYTES = 24 * 1024 * 1024
 """The base64 of this size fits into one frame, so that a client can read back what came by path."""
+
+MAX_BLOCKS = 1000
+"""Of one prompt: more than a person attaches. Other chats wait while all of them are checked and encoded."""
 
 _EXPECTED = {
     "image": "a PNG, JPEG, GIF or WebP image that decodes, within 20 MiB, 16384 pixels a side and 67108864 in all",
@@ -38,9 +42,22 @@ async def store_content(store: Store, content: list[GivenBlock]) -> list[Block]:
     """The blocks as the history stores them: bytes by `blobId`, never inline."""
     if not content:
         raise invalid_param("content", "at least one block")
+    if len(content) > MAX_BLOCKS:
+        raise _too_long(MAX_BLOCKS, f"at most {MAX_BLOCKS} blocks")
+    if sum(len((block.text or "").encode("utf-8", "surrogatepass")) for block in content) > MAX_TEXT_BYTES:
+        raise _too_long(MAX_TEXT_BYTES, f"at most {MAX_TEXT_BYTES} bytes of text in all blocks together")
     return [
         await _store_block(store, block, f"content[{position}]") for position, block in enumerate(content)
     ]
+
+
+def _too_long(limit: int, expected: str) -> Refused:
+    return Refused(
+        "invalid_params",
+        f"`content`: {expected}. Shorten it, or name files that tools can read in part",
+        reason="too_long",
+        params={"field": "content", "limit": limit, "expected": expected},
+    )
 
 
 def decode_base64(data: str, field: str) -> bytes:

@@ -84,6 +84,35 @@ def test_a_search_as_long_as_may_be_is_answered(sidecar: Sidecar, method: str, q
     sidecar.call(method, query=query)
 
 
+BLOCKS: dict[str, tuple[list[Any], int]] = {
+    "a few long texts": ([{"type": "text", "text": "a" * LIMIT}] * 7, LIMIT),
+    "a byte too many in two": ([{"type": "text", "text": "a" * LIMIT}, {"type": "text", "text": "b"}], LIMIT),
+    "texts and resources": (
+        [
+            {"type": "text", "text": "a" * (LIMIT // 2)},
+            {"type": "resource", "uri": "a:b", "text": "b" * LIMIT},
+        ],
+        LIMIT,
+    ),
+    "many": ([{"type": "text", "text": "ab"}] * 100_000, 1000),
+    "one too many": ([{"type": "text", "text": "ab"}] * 1001, 1000),
+    "many links": ([{"type": "resource_link", "uri": "a:b", "name": "c"}] * 50_000, 1000),
+}
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("blocks", BLOCKS)
+@pytest.mark.parametrize("method", ["prompt/send", "chat/context"])
+def test_the_blocks_of_a_prompt_are_limited_together(sidecar: Sidecar, method: str, blocks: str) -> None:
+    content, limit = BLOCKS[blocks]
+    sidecar.call("chat/open", chatId="c")
+    prompt = {"promptId": "p"} if method == "prompt/send" else {}
+    refusal = sidecar.refused(method, chatId="c", content=content, **prompt)
+    assert (refusal.code, refusal.data["reason"]) == (-32602, "too_long")
+    assert (refusal.data["params"]["field"], refusal.data["params"]["limit"]) == ("content", limit)
+    assert sidecar.run("hello", chatId="c")["data"]["reason"] == "end_turn"
+
+
 def test_a_text_as_long_as_may_be_is_taken_and_echoed(sidecar: Sidecar) -> None:
     sidecar.call("chat/open", chatId="c")
     sent = sidecar.ask("prompt/send", chatId="c", promptId="p", text="a" * LIMIT)
