@@ -154,10 +154,17 @@ class Engine(Protocol):
         """End what `open` and `run` have started; called once, while no turn runs."""
 
 
+class Attached(msgspec.Struct, frozen=True):
+    """The engine's session for the next turn. One that was not `resumed` contains nothing of the chat."""
+
+    session: str
+    resumed: bool
+
+
 class SessionEngine(Engine, Protocol):
     """An engine with a session of its own, which outlives the process."""
 
-    async def attach(self, known: str | None, model: str) -> str:
-        """Return the id of the engine's session for the next turn: `known` if it can be resumed, else of a new one.
-        Raises a Failure that says why there is none. It never creates one over an existing session.
+    async def attach(self, known: str | None, model: str) -> Attached:
+        """Attach the engine's session for the next turn: `known` if it can be resumed, else a new one. Raises a Failure
+        that says why there is none. It never creates one over an existing session.
         """

@@ -12,7 +12,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from ..model.failures import Refused
-from ..settings.engine_keys import AGENT_PREFIX, NATIVE_ENGINE
+from ..settings.engine_keys import AGENT_PREFIX, COPILOT_ENGINE, NATIVE_ENGINE
 from ..system.lazy import lazy_module
 from .base import Engine, EngineCapabilities, EngineChat
 
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from . import direct, native
     from .acp import engine as acp_engine
     from .acp import presets
+    from .copilot import engine as copilot_engine
 else:
     direct = lazy_module("sidecar.engines.direct")
     native = lazy_module("sidecar.engines.native")
     acp_engine = lazy_module("sidecar.engines.acp.engine")
+    copilot_engine = lazy_module("sidecar.engines.copilot.engine")
     presets = lazy_module("sidecar.engines.acp.presets")
 
 logger = logging.getLogger(__name__)
@@ -71,8 +73,11 @@ class AgentFactory(msgspec.Struct, frozen=True):
 
     agent: presets.AgentCommand
     services: EngineServices
+    is_copilot: bool = False
 
     def __call__(self) -> Engine:
+        if self.is_copilot:
+            return copilot_engine.CopilotEngine(self.agent, self.services.environ)
         return acp_engine.AcpEngine(self.agent, self.services.tasks, self.services.environ)
 
 
@@ -101,20 +106,33 @@ class EngineRegistry:
     def names(self) -> tuple[str, ...]:
         """The engines that a configuration can name."""
         built_in = [name for name, entry in self._entries.items() if not entry.capabilities.runs_client_calls]
+        built_in += [COPILOT_ENGINE] if self._services else []
         return (*built_in, *(f"{AGENT_PREFIX}{name}" for name in self.agents()))
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment that agents are started from."""
+        return self._services.environ if self._services else {}
 
     def agents(self) -> Mapping[str, presets.AgentCommand]:
         """The agents that can be engines, by name, whether installed or not."""
         return presets.configured_agents(self._services.tables()) if self._services else {}
 
     def _agent(self, name: str) -> EngineEntry | None:
-        agent = self.agents().get(name.removeprefix(AGENT_PREFIX)) if name.startswith(AGENT_PREFIX) else None
-        if agent is None or self._services is None:
+        if self._services is None:
+            return None
+        is_copilot = name == COPILOT_ENGINE
+        if is_copilot:
+            agent: presets.AgentCommand | None = presets.copilot_runtime(self._services.tables())
+        else:
+            known = self.agents() if name.startswith(AGENT_PREFIX) else {}
+            agent = known.get(name.removeprefix(AGENT_PREFIX))
+        if agent is None:
             return None
         capabilities = EngineCapabilities(
             calls_provider=False, takes_steers=False, keeps_session=True, window=agent.window
         )
-        return EngineEntry(name, capabilities, AgentFactory(agent, self._services))
+        return EngineEntry(name, capabilities, AgentFactory(agent, self._services, is_copilot))
 
     def find(self, name: str) -> EngineEntry:
         """The engine of this name; refuses a name that only another version of the program knows."""

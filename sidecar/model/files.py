@@ -48,7 +48,8 @@ class Change(JournalValue, kw_only=True, frozen=True):
 
 
 class Patch(JournalValue, kw_only=True, frozen=True):
-    """An entry of the ledger: one change that a tool made. `mode` are the permission bits of a deleted file."""
+    """An entry of the ledger: one change that a tool made. `mode` are the permission bits of a deleted file. Without
+    the bytes before and after it is not `revertible`."""
 
     id: str
     turn_id: str
@@ -68,4 +69,5 @@ class Patch(JournalValue, kw_only=True, frozen=True):
     binary: bool = False
     truncated: bool = False
     mode: int | None = None
+    revertible: bool = True
     status: PatchStatus = "applied"

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 NATIVE_ENGINE = "native"
 
-ENGINES = (NATIVE_ENGINE,)
+COPILOT_ENGINE = "copilot"
+
+ENGINES = (NATIVE_ENGINE, COPILOT_ENGINE)
 """The engines that a setting may name, besides agents. `sidecar/engines/registry.py` has them: a test compares both."""
 
 AGENT_PREFIX = "acp:"

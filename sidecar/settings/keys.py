@@ -76,8 +76,8 @@ KEYS: dict[str, SettingKey] = {
             "engine",
             "text",
             NATIVE_ENGINE,
-            "The engine that runs a turn: Sidecar's own, or an agent by its name, such as `acp:codex`.",
-            words='"native", or "acp:NAME" with the name of an agent',
+            "The engine that runs a turn: Sidecar's own, GitHub Copilot, or an agent by its name (`acp:codex`).",
+            words='"native", "copilot", or "acp:NAME" with the name of an agent',
             each=is_engine,
         ),
         SettingKey(

@@ -105,7 +105,7 @@ def make_patch(
     """Return the ledger entry of a change that was made. The change does not contain the length of binary
     files: pass `diff.summary` of the bytes as `summary` if they are available."""
     fields = {name: getattr(change, name) for name in change.__struct_fields__ if name != "path"}
-    return Patch(
+    patch = Patch(
         id=id,
         turn_id=turn_id,
         item_id=item_id,
@@ -116,6 +116,7 @@ def make_patch(
         mode=mode,
         **fields,
     )
+    return msgspec.structs.replace(patch, revertible=has_known_bytes(patch))
 
 
 def has_known_bytes(patch: Patch) -> bool:
@@ -480,6 +481,8 @@ def _where(
 
 
 def _summary(change: Change) -> str:
+    if change.kind == "modify" and change.before_hash is None:
+        return "Changed; the bytes before are not known" if change.unified_diff is None else "Changed"
     if change.binary:
         words = {
             "create": "New binary file",

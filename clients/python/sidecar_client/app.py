@@ -217,6 +217,10 @@ class Sidecar:
         params = m.ModelsListParams(provider=provider)
         return (await self._link.ask("models/list", params, m.ModelsListResult)).items
 
+    async def engines(self) -> list[m.EngineInfo]:
+        """The engines that can answer a chat, and why one is not ready."""
+        return (await self._link.ask("engines/list", m.Empty(), m.EnginesListResult)).items
+
     async def settings(self, project_path: str | None = None) -> m.SettingsReadResult:
         params = m.SettingsReadParams(project_path=project_path)
         return await self._link.ask("settings/read", params, m.SettingsReadResult)

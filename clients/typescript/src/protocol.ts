@@ -1397,6 +1397,37 @@ export type DoctorRunResultStatus = "fail" | "ok" | "warn";
 /** No parameters. */
 export type Empty = Record<string, never>;
 
+/** An engine that a chat can have, installed or not. */
+export interface EngineInfo {
+  /** The value of `engine` in a chat's configuration. */
+  name: string;
+  /** Its name for people. */
+  title: string;
+  /** Whether its program is there. */
+  installed: boolean;
+  /** Whether a turn can be tried: it is installed, and not known to lack a login. Nothing is started. */
+  ready: boolean;
+  /** Whether a key or a stored login was found; absent when that cannot be seen without starting it. */
+  loggedIn?: boolean;
+  /** The program that is started. */
+  path?: string;
+  /** Why it is not ready, by name; an app has its own text for it. */
+  code?: EngineInfoCode | Later;
+  /** The same in English, with what to do. */
+  reason?: string;
+  /** The command that installs it. */
+  install?: string;
+}
+
+export type EngineInfoCode = "no_login" | "not_installed";
+
+export interface EnginesListResult {
+  /** The engines: Sidecar's own first, then agents by name. */
+  items: EngineInfo[];
+  /** For the next page; absent on the last. */
+  nextCursor?: string;
+}
+
 export type EntryKind =
   | "blocker"
   | "decision"
@@ -3116,6 +3147,8 @@ export interface Patch {
   kind: PatchKind | Later;
   /** Whether it has no diff because the bytes are not text. */
   binary: boolean;
+  /** Whether the bytes before and after are known, so that it can be reverted. */
+  revertible: boolean;
   /**
    * Whether its stored diff is truncated, or was removed for newer ones. It can be reverted and exported
    * completely.
@@ -3156,6 +3189,8 @@ export interface PatchInfo {
   kind: PatchInfoKind | Later;
   /** Whether it has no diff because the bytes are not text. */
   binary: boolean;
+  /** Whether the bytes before and after are known, so that it can be reverted. */
+  revertible: boolean;
   /**
    * Whether its stored diff is truncated, or was removed for newer ones. It can be reverted and exported
    * completely.
@@ -3196,6 +3231,8 @@ export interface PatchRecordedData {
   kind: PatchRecordedDataKind | Later;
   /** Whether it has no diff because the bytes are not text. */
   binary: boolean;
+  /** Whether the bytes before and after are known, so that it can be reverted. */
+  revertible: boolean;
   /**
    * Whether its stored diff is truncated, or was removed for newer ones. It can be reverted and exported
    * completely.
@@ -5687,6 +5724,8 @@ export interface Methods {
   "permissionRules/remove": { params: PermissionRulesRemoveParams; result: PermissionRulesResult };
   /** The tools that a model may call, from where and how often used; MCP servers and why one is missing. */
   "tools/list": { params: ToolsListParams; result: ToolsListResult };
+  /** The engines that can answer a chat: which are installed and logged in, and why not. Starts none. */
+  "engines/list": { params: Empty; result: EnginesListResult };
   /** Replace the tools of the app that a model may call, from the next provider call on. */
   "tools/offer": { params: ToolsOfferParams; result: ToolsOfferResult };
   /** The commands that a prompt may be, for completion. */

@@ -55,7 +55,12 @@ PAGES = (
         ("tools", "commands", "rules", "hooks"),
     ),
     Page("search", "Index", "Stored text that can be searched.", ("index",)),
-    Page("models", "Providers and models", "Keys, models and downloads.", ("providers", "models")),
+    Page(
+        "models",
+        "Providers, models, engines",
+        "Keys, models and engines.",
+        ("providers", "models", "engines"),
+    ),
     Page(
         "settings",
         "Settings and checks",

@@ -4,6 +4,7 @@ from .branches import *  # noqa: F403
 from .context import *  # noqa: F403
 from .data import *  # noqa: F403
 from .details import *  # noqa: F403
+from .engines import *  # noqa: F403
 from .event_types import *  # noqa: F403
 from .files import *  # noqa: F403
 from .git import *  # noqa: F403

@@ -60,6 +60,8 @@ class PatchInfo(Wire, kw_only=True, frozen=True):
     """What happened to the file."""
     binary: bool = always(False)
     """Whether it has no diff because the bytes are not text."""
+    revertible: bool = always(True)
+    """Whether the bytes before and after are known, so that it can be reverted."""
     truncated: bool = always(False)
     """Whether its stored diff is truncated, or was removed for newer ones. It can be reverted and exported
     completely."""

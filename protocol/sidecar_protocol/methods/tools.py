@@ -195,6 +195,14 @@ TOOLS = [
         _CHAT,
     ),
     Method(
+        "engines/list",
+        "Empty",
+        "EnginesListResult",
+        "global",
+        "The engines that can answer a chat: which are installed and logged in, and why not. Starts none.",
+        {},
+    ),
+    Method(
         "tools/offer",
         "ToolsOfferParams",
         "ToolsOfferResult",

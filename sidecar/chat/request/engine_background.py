@@ -116,12 +116,11 @@ class EngineBackground:
     ) -> EngineHost:
         """Attach the engine's session, and assemble what it lacks."""
         known = await self._store.engine_sessions.find(chat.id, entry.name)
-        session = await cast("SessionEngine", engine).attach(known.session if known else None, config.model)
-        resumed = known is not None and known.session == session
+        attached = await cast("SessionEngine", engine).attach(known.session if known else None, config.model)
         content = prompt.content or [Block(type="text", text=CONTINUE)]
-        built = await self._assemble(
-            entry, chat, config, prompt, content, added, known.turn if resumed and known else None
-        )
+        after = known.turn if known and attached.resumed else None
+        built = await self._assemble(entry, chat, config, prompt, content, added, after)
+        session = attached.session
         background = await self._record(session, built)
         # Before the prompt is sent: from then on the session contains this turn, however it ends.
         await self._store.engine_sessions.put(chat.id, entry.name, EngineSessionRow(session, self._turn.id))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ...context.tokens import families
     from ..request import build, candidates, engine_background, next_step
     from ..services import direct_calls
-    from ..tool_calls import run_tool_call
+    from ..tool_calls import outside_changes, run_tool_call
     from . import hook_turns, preload
 else:
     engine_background = lazy_module("sidecar.chat.request.engine_background")
@@ -41,6 +41,7 @@ else:
     hook_turns = lazy_module("sidecar.chat.sessions.hook_turns")
     preload = lazy_module("sidecar.chat.sessions.preload")
     direct_calls = lazy_module("sidecar.chat.services.direct_calls")
+    outside_changes = lazy_module("sidecar.chat.tool_calls.outside_changes")
     run_tool_call = lazy_module("sidecar.chat.tool_calls.run_tool_call")
     families = lazy_module("sidecar.context.tokens.families")
 
@@ -69,6 +70,7 @@ class TurnRunner:
         self.showing = Showing(store)
         self.last_request: build.BuiltRequest | None = None
         """The newest request, by which a compaction is planned; None after a compaction."""
+        self._outside: outside_changes.OutsideChanges | None = None
         self._given: dict[str, str] = {}
         """By session of an engine, the instructions that it was given."""
         self._compactions = 0
@@ -80,6 +82,7 @@ class TurnRunner:
 
     async def close_engine(self) -> None:
         """Close the chat's engine, because the chat is closed or purged, or the process exits."""
+        self._outside = None
         await self._engine.close()
 
     def check_model(self, overrides: PromptOverrides) -> None:
@@ -169,7 +172,17 @@ class TurnRunner:
                 )
                 host = await background.prepare(engine, opened, chat, config, prompt, added)
                 request = msgspec.structs.replace(request, host=host, prompt=host.prompt)
+                return await self._run_recorded(opened, request, turn)
             return await self._run(opened, request, turn)
+
+    async def _run_recorded(self, opened: Engine, request: TurnRequest, turn: RunningTurn) -> EndReason:
+        """Run an engine that writes files itself; what it changes is recorded."""
+        self._outside = self._outside or outside_changes.OutsideChanges(self._environment)
+        await self._outside.note_before()
+        try:
+            return await self._run(opened, request, turn)
+        finally:
+            await self._outside.record(turn, turn.engine)
 
     async def _run_tool(self, turn: RunningTurn, tools: Toolbox, call: ToolCall) -> CallResult:
         return await run_tool_call.run_tool_call(self._environment, turn, tools, call)

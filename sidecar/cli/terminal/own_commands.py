@@ -105,6 +105,20 @@ class OwnCommands:
                 f"{len(models) - len(usable)} more are not usable now; `sidecar providers` says why.", "dim"
             )
 
+    def _do_engine(self, rest: str) -> None:
+        chat = self._line.chat
+        if rest:
+            config = self._line.call(lambda: chat.configure(engine=rest))
+            self.say(f"The engine is {config.get('engine', rest)}.", "dim")
+            return
+        present = self._line.call(chat.configure).get("engine")
+        engines = self._line.call(self._line.app.engines)
+        width = max(len(engine.name) for engine in engines)
+        for engine in engines:
+            mark = "*" if engine.name == present else " "
+            why = "" if engine.ready else f"  ({engine.reason})"
+            self.say(f"{mark} {engine.name:<{width}}  {engine.title}{why}", "" if engine.ready else "dim")
+
     def _do_mode(self, rest: str) -> None:
         changes = {"mode": rest} if rest else {}
         chat = self._line.chat

@@ -26,6 +26,7 @@ HELP = {
     "history": ("[N]", "show the last N turns (default: 20)"),
     "title": ("[TEXT]", "give the chat a title; without a text, an automatic one"),
     "model": ("[NAME]", "choose the model of this chat; without a name, list them"),
+    "engine": ("[NAME]", "choose what answers in this chat; without a name, list the engines"),
     "mode": ("[MODE]", "what needs no permission: ask, accept-edits, read-only or auto"),
     "quit": ("", "exit (also Ctrl-D)"),
 }

@@ -23,7 +23,7 @@ from ...model.content import Block, EndReason
 from ...model.failures import Failure
 from ...providers.base import TokenUsage
 from ...tools.mcp.links import innermost_error
-from ..base import EngineChat, EngineHost, Sink, TurnRequest
+from ..base import Attached, EngineChat, EngineHost, Sink, TurnRequest
 from .connection import AUTH_REQUIRED, AgentConnection, not_installed, open_connection, refusal
 from .content import prompt_blocks
 from .presets import AgentCommand
@@ -72,15 +72,13 @@ class AcpEngine:
         if await anyio.to_thread.run_sync(self._agent.program, self._environ) is None:
             raise not_installed(self._agent)
 
-    async def attach(self, known: str | None, model: str) -> str:
+    async def attach(self, known: str | None, model: str) -> Attached:
         connection = await self._connected()
         if known is not None and known == connection.session_id:
-            return known
+            return Attached(known, resumed=True)
         session = await self._resume(connection, known) if known is not None else None
-        if session is None:
-            session = await self._create(connection)
-        connection.session_id = session
-        return session
+        connection.session_id = session or await self._create(connection)
+        return Attached(connection.session_id, resumed=session is not None)
 
     async def run(self, turn: TurnRequest, sink: Sink) -> EndReason:
         connection, host = self._connection, turn.host

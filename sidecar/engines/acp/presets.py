@@ -28,6 +28,10 @@ class AgentCommand(msgspec.Struct, frozen=True):
     """The command that installs it; empty for one of the user's own."""
     login: str = ""
     """What the user does to log in."""
+    key_variables: tuple[str, ...] = ()
+    """Environment variables with a key that it takes."""
+    login_files: tuple[str, ...] = ()
+    """Files below the home that a login leaves; any of them is enough."""
     method: str | None = None
     """The authentication method to ask for when the agent wants a login."""
     method_variable: str | None = None
@@ -52,6 +56,8 @@ _PRESETS = (
         variables=(("IS_SANDBOX", "1"),) if hasattr(os, "geteuid") and os.geteuid() == 0 else (),
         install="npm install -g @agentclientprotocol/claude-agent-acp",
         login="Run `claude` once and log in, or set ANTHROPIC_API_KEY",
+        key_variables=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+        login_files=(".claude/.credentials.json",),
     ),
     AgentCommand(
         "codex",
@@ -59,6 +65,8 @@ _PRESETS = (
         "codex-acp",
         install="npm install -g @agentclientprotocol/codex-acp",
         login="Run `codex login`, or set OPENAI_API_KEY",
+        key_variables=("OPENAI_API_KEY", "CODEX_API_KEY"),
+        login_files=(".codex/auth.json",),
         method="openai-api-key",
         method_variable="OPENAI_API_KEY",
     ),
@@ -69,6 +77,8 @@ _PRESETS = (
         ("--acp",),
         install="npm install -g @google/gemini-cli",
         login="Run `gemini` once and log in, or set GEMINI_API_KEY",
+        key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        login_files=(".gemini/oauth_creds.json",),
         method="gemini-api-key",
         method_variable="GEMINI_API_KEY",
     ),
@@ -95,6 +105,8 @@ _PRESETS = (
         ("--acp",),
         install="npm install -g @qwen-code/qwen-code",
         login="Run `qwen` once and log in, or set OPENAI_API_KEY",
+        key_variables=("OPENAI_API_KEY",),
+        login_files=(".qwen/oauth_creds.json",),
         method="openai",
         method_variable="OPENAI_API_KEY",
     ),
@@ -129,6 +141,8 @@ def configured_agents(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Agen
             variables=(*base.variables, *sorted((table.get("env") or {}).items())),
             install=base.install if not command else "",
             login=base.login,
+            key_variables=base.key_variables,
+            login_files=base.login_files,
             method=table.get("login") or base.method,
             method_variable=None if table.get("login") else base.method_variable,
             model=table.get("model") or base.model,
@@ -136,3 +150,18 @@ def configured_agents(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Agen
             start_s=table.get("start_timeout") or base.start_s,
         )
     return found
+
+
+def copilot_runtime(tables: Mapping[str, Mapping[str, Any]]) -> AgentCommand:
+    """The runtime of the Copilot engine, with what `[engines.copilot]` sets; its `command` is empty unless set."""
+    table = tables.get("copilot", {})
+    return AgentCommand(
+        "copilot",
+        "GitHub Copilot",
+        table.get("command") or "",
+        tuple(table.get("args", ())),
+        variables=tuple(sorted((table.get("env") or {}).items())),
+        model=table.get("model"),
+        window=table.get("window") or DEFAULT_WINDOW,
+        start_s=table.get("start_timeout") or START_S,
+    )

@@ -106,7 +106,7 @@ async def start_agent(
     # Shielded: a start that is cancelled halfway would lose track of a process. It takes a few milliseconds.
     try:
         with anyio.CancelScope(shield=True):
-            process = await _start([program, *agent.args], folder, _environment(agent, environ))
+            process = await _start([program, *agent.args], folder, agent_environment(agent, environ))
     except OSError as error:
         raise Failure(
             "precondition_failed",
@@ -149,7 +149,7 @@ async def _open(
     )
 
 
-def _environment(agent: AgentCommand, environ: Mapping[str, str]) -> dict[str, str]:
+def agent_environment(agent: AgentCommand, environ: Mapping[str, str]) -> dict[str, str]:
     """The user's environment, which has the agent's own keys, without our settings."""
     kept = {
         name: value

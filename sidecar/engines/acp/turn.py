@@ -6,7 +6,8 @@ The connection calls `on_update` in the agent's order, and `answer` concurrently
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 import anyio
@@ -16,7 +17,8 @@ from sidecar_protocol.errors import RpcError
 
 from ...model import JsonObject
 from ...providers.base import ToolCall
-from ...tools.base import PlanEntry, Tool, ToolKind, ToolOutcome
+from ...tools.base import PlanEntry, Tool, ToolInput, ToolKind, ToolOutcome
+from ...tools.people.ask_user import ANSWERS, AskUser
 from ...tools.toolbox import CallResult
 from ..base import EngineHost, Sink
 from .content import result_text, text_of
@@ -115,6 +117,17 @@ class AgentTurn:
         if handler is None:
             raise RpcError(_METHOD_NOT_FOUND, f"There is no method {method[:80]!r} here")
         return await handler(params)
+
+    async def ask_user(self, question: str, choices: Any, free_text: bool) -> str:
+        """Ask the user a question of the agent; returns the answer, or that there is none."""
+        tool = AskUser()
+        call = ToolCall(f"own-{secrets.token_hex(6)}", tool.spec.name, {"question": question})
+        if isinstance(choices, list) and choices:
+            call = ToolCall(call.id, call.name, {**call.input, "choices": choices, "free_text": free_text})
+        await self._sink.tool_started(call, tool.title(ToolInput(call.input)), tool.kind)
+        result = await self._in_tasks(partial(self._host.run_own, tool, call))
+        await self._sink.tool_ended(call, result)
+        return result.outcome.text.removeprefix(ANSWERS)
 
     async def finish(self) -> None:
         """End what the agent has left open, because it has answered the prompt."""
@@ -248,13 +261,16 @@ class AgentTurn:
         return result
 
     async def _in_turn(self, tool: Tool, call: _AgentCall | None) -> CallResult:
+        return await self._in_tasks(partial(self._run_part, tool, call))
+
+    async def _in_tasks(self, work: Callable[[], Awaitable[CallResult]]) -> CallResult:
         """Run a request in the turn's tasks, so that a cancelled turn ends it."""
         done = anyio.Event()
         results: list[CallResult] = []
 
         async def run() -> None:
             try:
-                results.append(await self._run_part(tool, call))
+                results.append(await work())
             finally:
                 done.set()
 

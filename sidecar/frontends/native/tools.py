@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 
 from sidecar_protocol import messages as m
+from sidecar_protocol.messages.base import Empty
 from sidecar_protocol.peer import Call
 
-from ...chat.actions import tool_list
+from ...chat.actions import engine_list, tool_list
 from ...chat.actions.commands import COMMANDS
 from ...chat.sessions.chats import Chats
 from ...rpc.dispatch import Handler
@@ -21,7 +22,12 @@ class ToolHandlers:
         self._client = client
 
     def handlers(self) -> Mapping[str, Handler]:
-        return {"tools/list": self._list, "tools/offer": self._offer, "commands/list": self._commands}
+        return {
+            "tools/list": self._list,
+            "tools/offer": self._offer,
+            "commands/list": self._commands,
+            "engines/list": self._engines,
+        }
 
     async def _list(self, call: Call, params: m.ToolsListParams) -> m.ToolsListResult:
         found = await tool_list.tools(await self._chats(), address_of(params))
@@ -29,6 +35,10 @@ class ToolHandlers:
             items=[as_wire(entry, m.ToolInfo) for entry in found.tools],
             servers=[as_wire(server, m.ToolServer) for server in found.servers],
         )
+
+    async def _engines(self, call: Call, params: Empty) -> m.EnginesListResult:
+        found = await engine_list.engines(await self._chats())
+        return m.EnginesListResult(items=[as_wire(state, m.EngineInfo) for state in found])
 
     async def _offer(self, call: Call, params: m.ToolsOfferParams) -> m.ToolsOfferResult:
         return m.ToolsOfferResult(count=self._client.offer(params.tools))

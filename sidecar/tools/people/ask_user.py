@@ -11,6 +11,7 @@ MAX_CHOICES = 12
 MAX_CHOICE = 200
 """Characters and choices: what fits in a dialog."""
 
+ANSWERS = "The user answers: "
 NOBODY_TO_ASK = "Nobody can be asked here. Go on by your own best judgement, and say what you assumed."
 DECLINED = "The user does not want to answer. Go on without it, or say what you need."
 CANCELLED = "The user closed the question without an answer. Go on without it, or say what you need."
@@ -76,4 +77,4 @@ def _answer_text(answer: UserAnswer | None) -> str:
     if answer.action != "accept":
         return DECLINED if answer.action == "decline" else CANCELLED
     said = [str(answer.values[name]) for name in ("choice", "text") if answer.values.get(name)]
-    return "The user answers: " + "\n".join(said) if said else "The user agreed without words."
+    return ANSWERS + "\n".join(said) if said else "The user agreed without words."

@@ -35,7 +35,9 @@ def test_a_denied_call_is_told_to_the_agent_and_does_not_run(bench: EngineBench)
 
 
 @pytest.mark.parametrize("trait", ["", "two-always"])
-def test_a_permission_for_the_chat_is_our_rule_and_the_agent_is_told_once(bench: EngineBench, trait: str) -> None:
+def test_a_permission_for_the_chat_is_our_rule_and_the_agent_is_told_once(
+    bench: EngineBench, trait: str
+) -> None:
     bench.start(trait)
     bench.permission = "allow_chat"
 
@@ -121,7 +123,9 @@ def test_a_file_is_read_by_our_rules(bench: EngineBench) -> None:
     sidecar = bench.start()
     (bench.project / "notes.txt").write_text("line one\n")
     (bench.project / "private.txt").write_text("hidden\n")
-    sidecar.call("permissionRules/set", chatId="c", effect="deny", kind="read", pattern="private.txt", scope="chat")
+    sidecar.call(
+        "permissionRules/set", chatId="c", effect="deny", kind="read", pattern="private.txt", scope="chat"
+    )
 
     assert bench.said("read notes.txt") == "line one\n"
     assert "hidden" not in bench.said("read private.txt")
@@ -178,3 +182,59 @@ def test_a_denial_that_stops_ends_the_turn(bench: EngineBench) -> None:
 
     assert ended["reason"] == "cancelled"
     assert bench.text(bench.turns()[-1]) == "denied"
+
+
+def test_a_file_that_the_agent_changes_itself_is_in_the_ledger(bench: EngineBench) -> None:
+    bench.start()
+    (bench.project / "notes.txt").write_text("old\n")
+    (bench.project / "gone.txt").write_text("going\n")
+
+    bench.run("change notes.txt new", "change made.txt text", "remove gone.txt")
+
+    found = {patch["filePath"]: patch for patch in patches(bench)}
+    assert {
+        path: (patch["kind"], patch["revertible"], patch["toolName"]) for path, patch in found.items()
+    } == {
+        "notes.txt": ("modify", True, "acp:own"),
+        "made.txt": ("create", True, "acp:own"),
+        "gone.txt": ("delete", True, "acp:own"),
+    }
+    bench.sidecar.call("patches/revert", chatId="c", id=found["notes.txt"]["id"])
+    bench.sidecar.call("patches/revert", chatId="c", id=found["gone.txt"]["id"])
+    assert (bench.project / "notes.txt").read_text() == "old\n"
+    assert (bench.project / "gone.txt").read_text() == "going\n"
+
+
+def test_a_change_whose_old_bytes_are_unknown_is_told_and_cannot_be_reverted(bench: EngineBench) -> None:
+    sidecar = bench.start()
+    (bench.project / "large.txt").write_text("x" * (2 * 1024 * 1024))
+
+    bench.run("change large.txt small")
+
+    (patch,) = patches(bench)
+    assert (patch["kind"], patch["revertible"]) == ("modify", False)
+    assert "not known" in patch["summary"]
+    refused = sidecar.refused("patches/revert", chatId="c", id=patch["id"])
+    assert "not known" in str(refused)
+    assert (bench.project / "large.txt").read_text() == "small"
+
+
+def test_a_change_after_our_own_write_is_recorded_from_there(bench: EngineBench) -> None:
+    bench.start()
+
+    bench.run("write made.txt ours", "change made.txt theirs")
+
+    assert [(patch["kind"], patch["toolName"]) for patch in patches(bench)] == [
+        ("modify", "acp:own"),
+        ("create", "write_text_file"),
+    ]
+
+
+def test_changes_of_a_cancelled_turn_are_recorded(bench: EngineBench) -> None:
+    sidecar = bench.start()
+    sent = sidecar.say("change made.txt text\nsay half\nwait", chatId="c")
+    sidecar.wait_event(sent["sessionId"], lambda event: event["type"] == "message.delta")
+    sidecar.call("turn/cancel", chatId="c")
+    sidecar.wait_turn(sent["sessionId"], sent["turnId"])
+
+    assert [patch["filePath"] for patch in patches(bench)] == ["made.txt"]

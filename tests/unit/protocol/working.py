@@ -92,6 +92,7 @@ def app_tools_and_input(talk: Talk) -> None:
     talk.hello(capabilities={"permissions": True, "input": True, "buffers": True}, tools=[LOOK])
     _open(talk, mode="auto")
     talk.call("tools/list", chatId="tab-7")
+    talk.call("engines/list")
     sent = talk.call("prompt/send", chatId="tab-7", promptId="p-1", text="What do I look at?")
     talk.asked("tool/call")
     talk.reply(content=[{"type": "text", "text": "mill.py, line 2"}, PICTURE])
