@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ..settings.engine_keys import AGENT_PREFIX, NATIVE_ENGINE
+from ..settings.engine_keys import AGENT_PREFIX, COPILOT_ENGINE, NATIVE_ENGINE
 from .acp.presets import AgentCommand
+from .copilot import runtime
 from .registry import EngineRegistry
 
 
@@ -28,8 +29,27 @@ class EngineState(msgspec.Struct, frozen=True):
 
 def engine_states(registry: EngineRegistry) -> list[EngineState]:
     """The engines that a configuration can name. Blocking."""
-    states = [EngineState(NATIVE_ENGINE, "Sidecar", True, True, True)]
+    states = [EngineState(NATIVE_ENGINE, "Sidecar", True, True, True), _copilot_state(registry.environ)]
     return states + [_agent_state(agent, registry.environ) for agent in registry.agents().values()]
+
+
+def _copilot_state(environ: Mapping[str, str]) -> EngineState:
+    """Whether the user is logged in is known to the runtime alone."""
+    path = runtime.find_runtime(environ)
+    failure = runtime.missing(runtime.has_sdk(), path)
+    if failure is None:
+        return EngineState(COPILOT_ENGINE, "GitHub Copilot", True, True, None, path)
+    return EngineState(
+        COPILOT_ENGINE,
+        "GitHub Copilot",
+        False,
+        False,
+        None,
+        path,
+        "not_installed",
+        failure.message,
+        failure.hint,
+    )
 
 
 def _agent_state(agent: AgentCommand, environ: Mapping[str, str]) -> EngineState:

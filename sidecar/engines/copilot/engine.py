@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 import secrets
+import sys
 from collections import deque
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -22,12 +24,14 @@ from ...model import JsonObject
 from ...model.content import EndReason
 from ...model.failures import Failure
 from ...providers.base import TokenUsage
+from ...system import supervisor
 from ...tools.mcp.links import innermost_error
 from ..acp.content import prompt_blocks
 from ..acp.presets import AgentCommand
 from ..acp.process import agent_environment
 from ..acp.turn import AgentTurn
 from ..base import Attached, EngineChat, EngineHost, Sink, TurnRequest
+from . import guard
 from .events import call_of, updates_of, usage_of, window_of
 from .runtime import find_runtime, has_sdk, missing
 
@@ -44,8 +48,8 @@ CANCEL_S = 0.3
 STOP_S = 0.35
 """How long the runtime may take to stop; then it is killed."""
 
-ALIVE_S = 0.25
-"""How often the runtime's process is looked at during a turn: the SDK reports its death only to a request."""
+ALIVE_S = 0.5
+"""How often the runtime is asked whether it lives during a turn: the SDK reports its death only to a request."""
 
 MAX_EVENTS = 100_000
 """Events that wait to be journalled; a runtime that sends more, faster than the disk takes them, ends the turn."""
@@ -70,6 +74,8 @@ class CopilotEngine:
         self._session: Any = None
         self._turn: _CopilotTurn | None = None
         self._requests = 0
+        self._runtime = ""
+        self._pipe: tuple[int, int] | None = None
 
     async def open(self, chat: EngineChat) -> None:
         """Look for the SDK and the runtime; `attach` starts it."""
@@ -78,6 +84,7 @@ class CopilotEngine:
         runtime = await anyio.to_thread.run_sync(find_runtime, self._environ, self._agent.command or None)
         if failure := missing(sdk, runtime):
             raise failure
+        assert runtime is not None
         self._runtime = runtime
 
     async def attach(self, known: str | None, model: str) -> Attached:
@@ -120,16 +127,18 @@ class CopilotEngine:
 
     async def close(self) -> None:
         client, self._client, self._session = self._client, None, None
-        if client is None:
-            return
-        with anyio.CancelScope(shield=True):
-            with anyio.move_on_after(STOP_S), suppress(Exception, ExceptionGroup):
+        pipe, self._pipe = self._pipe, None
+        if client is not None:
+            with anyio.move_on_after(STOP_S, shield=True), suppress(Exception, ExceptionGroup):
                 await client.stop()
-            with anyio.move_on_after(STOP_S), suppress(Exception, ExceptionGroup):
+        for descriptor in pipe or ():
+            os.close(descriptor)
+        if client is not None:
+            with anyio.move_on_after(STOP_S, shield=True), suppress(Exception, ExceptionGroup):
                 await client.force_stop()
 
     async def _connected(self) -> Any:
-        if self._client is not None and not _has_exited(self._client):
+        if self._client is not None and await self._is_alive(self._client):
             return self._client
         await self.close()
         if self._sdk is None:
@@ -137,8 +146,9 @@ class CopilotEngine:
             self._sdk = await anyio.to_thread.run_sync(importlib.import_module, "copilot")
             # It logs a traceback for each failed request; what fails here is reported by the turn.
             logging.getLogger("copilot").setLevel(logging.CRITICAL + 1)
+        program, arguments = self._guarded_command()
         client = self._sdk.CopilotClient(
-            connection=self._sdk.RuntimeConnection.for_stdio(path=self._runtime, args=self._agent.args),
+            connection=self._sdk.RuntimeConnection.for_stdio(path=program, args=arguments),
             env=dict(self._environ),
             use_logged_in_user=self._provider() is None,
             working_directory=self._chat.project_path if self._chat else None,
@@ -150,6 +160,15 @@ class CopilotEngine:
             await self.close()
             raise
         return client
+
+    def _guarded_command(self) -> tuple[str, Sequence[str]]:
+        """The runtime beneath our supervisor, which ends all that it has started, also when we are killed."""
+        if sys.platform != "linux":
+            return self._runtime, self._agent.args
+        self._pipe = os.pipe()
+        pipe = f"/proc/{os.getpid()}/fd/{self._pipe[0]}"
+        words = ["-I", "-S", guard.__file__, pipe, supervisor.__file__, self._runtime, *self._agent.args]
+        return sys.executable, words
 
     async def _exists(self, client: Any, id: str) -> bool:
         """Whether the runtime knows the session. A failure to find out is a failure: nothing is created then."""
@@ -283,9 +302,17 @@ class CopilotEngine:
         # It did not stop: another prompt would be queued behind the one that the user has cancelled.
         await self.close()
 
+    async def _is_alive(self, client: Any) -> bool:
+        try:
+            with anyio.fail_after(REQUEST_S):
+                await client.ping()
+        except Exception:
+            return False
+        return True
+
     async def _watch(self, turn: _CopilotTurn) -> None:
         client = self._client
-        while not _has_exited(client):  # noqa: ASYNC110  the SDK has no event for it
+        while client is not None and await self._is_alive(client):  # noqa: ASYNC110  the SDK has no event for it
             await anyio.sleep(ALIVE_S)
         turn.fail(
             Failure(
@@ -351,11 +378,6 @@ def _raw(value: Any) -> JsonObject:
     found = value if isinstance(value, dict) else value.to_dict()
     raw = getattr(value, "raw_type", None)
     return found | {"type": raw} if raw else found
-
-
-def _has_exited(client: Any) -> bool:
-    process = getattr(client, "_process", None)
-    return process is not None and hasattr(process, "poll") and process.poll() is not None
 
 
 def _session_error(data: Any) -> Failure:

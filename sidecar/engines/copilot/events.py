@@ -61,7 +61,7 @@ def updates_of(event: Mapping[str, Any]) -> list[JsonObject]:
         return []
     if kind == "tool.execution_complete":
         return [_completed(data)]
-    if kind in _SILENT:
+    if kind in _SILENT or kind.startswith("model."):
         return []
     return [{"sessionUpdate": kind, **data}]
 

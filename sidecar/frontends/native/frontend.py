@@ -66,6 +66,7 @@ _TOOL_METHODS = [
         "permissionRules",
         "tools",
         "commands",
+        "engines",
         "rules",
         "index",
         "snapshots",
