@@ -1652,6 +1652,46 @@ value class DoctorRunResultStatus(val value: String) {
 @Serializable
 class Empty
 
+/** An engine that a chat can have, installed or not. */
+@Serializable
+data class EngineInfo(
+    /** The value of `engine` in a chat's configuration. */
+    val name: String,
+    /** Its name for people. */
+    val title: String,
+    /** Whether its program is there. */
+    val installed: Boolean,
+    /** Whether a turn can be tried: it is installed, and not known to lack a login. Nothing is started. */
+    val ready: Boolean,
+    /** Whether a key or a stored login was found; absent when that cannot be seen without starting it. */
+    val loggedIn: Boolean? = null,
+    /** The program that is started. */
+    val path: String? = null,
+    /** Why it is not ready, by name; an app has its own text for it. */
+    val code: EngineInfoCode? = null,
+    /** The same in English, with what to do. */
+    val reason: String? = null,
+    /** The command that installs it. */
+    val install: String? = null,
+)
+
+@Serializable
+@JvmInline
+value class EngineInfoCode(val value: String) {
+    companion object {
+        val NO_LOGIN = EngineInfoCode("no_login")
+        val NOT_INSTALLED = EngineInfoCode("not_installed")
+    }
+}
+
+@Serializable
+data class EnginesListResult(
+    /** The engines: Sidecar's own first, then agents by name. */
+    val items: List<EngineInfo>,
+    /** For the next page; absent on the last. */
+    val nextCursor: String? = null,
+)
+
 @Serializable
 @JvmInline
 value class EntryKind(val value: String) {
@@ -3689,6 +3729,8 @@ data class Patch(
     val kind: PatchKind,
     /** Whether it has no diff because the bytes are not text. */
     val binary: Boolean,
+    /** Whether the bytes before and after are known, so that it can be reverted. */
+    val revertible: Boolean,
     /**
      * Whether its stored diff is truncated, or was removed for newer ones. It can be reverted and exported
      * completely.
@@ -3730,6 +3772,8 @@ data class PatchInfo(
     val kind: PatchInfoKind,
     /** Whether it has no diff because the bytes are not text. */
     val binary: Boolean,
+    /** Whether the bytes before and after are known, so that it can be reverted. */
+    val revertible: Boolean,
     /**
      * Whether its stored diff is truncated, or was removed for newer ones. It can be reverted and exported
      * completely.
@@ -3796,6 +3840,8 @@ data class PatchRecordedData(
     val kind: PatchRecordedDataKind,
     /** Whether it has no diff because the bytes are not text. */
     val binary: Boolean,
+    /** Whether the bytes before and after are known, so that it can be reverted. */
+    val revertible: Boolean,
     /**
      * Whether its stored diff is truncated, or was removed for newer ones. It can be reverted and exported
      * completely.
@@ -6854,6 +6900,11 @@ object Methods {
      * `ToolsListParams` to `ToolsListResult`.
      */
     const val TOOLS_LIST = "tools/list"
+    /**
+     * The engines that can answer a chat: which are installed and logged in, and why not. Starts none. `Empty`
+     * to `EnginesListResult`.
+     */
+    const val ENGINES_LIST = "engines/list"
     /**
      * Replace the tools of the app that a model may call, from the next provider call on. `ToolsOfferParams` to
      * `ToolsOfferResult`.

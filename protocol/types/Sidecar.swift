@@ -3509,6 +3509,88 @@ public struct Empty: Codable, Equatable, Sendable {
     }
 }
 
+/// An engine that a chat can have, installed or not.
+public struct EngineInfo: Codable, Equatable, Sendable {
+    /// The value of `engine` in a chat's configuration.
+    public var name: String
+    /// Its name for people.
+    public var title: String
+    /// Whether its program is there.
+    public var installed: Bool
+    /// Whether a turn can be tried: it is installed, and not known to lack a login. Nothing is started.
+    public var ready: Bool
+    /// Whether a key or a stored login was found; absent when that cannot be seen without starting it.
+    public var loggedIn: Bool?
+    /// The program that is started.
+    public var path: String?
+    /// Why it is not ready, by name; an app has its own text for it.
+    public var code: EngineInfoCode?
+    /// The same in English, with what to do.
+    public var reason: String?
+    /// The command that installs it.
+    public var install: String?
+
+    public init(
+        name: String,
+        title: String,
+        installed: Bool,
+        ready: Bool,
+        loggedIn: Bool? = nil,
+        path: String? = nil,
+        code: EngineInfoCode? = nil,
+        reason: String? = nil,
+        install: String? = nil
+    ) {
+        self.name = name
+        self.title = title
+        self.installed = installed
+        self.ready = ready
+        self.loggedIn = loggedIn
+        self.path = path
+        self.code = code
+        self.reason = reason
+        self.install = install
+    }
+}
+
+public enum EngineInfoCode: RawRepresentable, Codable, Hashable, Sendable {
+    case noLogin
+    case notInstalled
+    /// A value of a later version.
+    case unknown(String)
+
+    public init(rawValue: String) {
+        switch rawValue {
+        case "no_login": self = .noLogin
+        case "not_installed": self = .notInstalled
+        default: self = .unknown(rawValue)
+        }
+    }
+
+    public var rawValue: String {
+        switch self {
+        case .noLogin: return "no_login"
+        case .notInstalled: return "not_installed"
+        case .unknown(let value): return value
+        }
+    }
+}
+
+public struct EnginesListResult: Codable, Equatable, Sendable {
+    /// The engines: Sidecar's own first, then agents by name.
+    public var items: [EngineInfo]
+    /// For the next page; absent on the last.
+    public var nextCursor: String?
+
+    public init(
+        items: [EngineInfo],
+        nextCursor: String? = nil
+    ) {
+        self.items = items
+        self.nextCursor = nextCursor
+    }
+}
+
 public enum EntryKind: RawRepresentable, Codable, Hashable, Sendable {
     case blocker
     case decision
@@ -7812,6 +7894,8 @@ public struct Patch: Codable, Equatable, Sendable {
     public var kind: PatchKind
     /// Whether it has no diff because the bytes are not text.
     public var binary: Bool
+    /// Whether the bytes before and after are known, so that it can be reverted.
+    public var revertible: Bool
     /// Whether its stored diff is truncated, or was removed for newer ones. It can be reverted and exported
     /// completely.
     public var truncated: Bool
@@ -7834,6 +7918,7 @@ public struct Patch: Codable, Equatable, Sendable {
         status: PatchStatus,
         kind: PatchKind,
         binary: Bool,
+        revertible: Bool,
         truncated: Bool,
         unifiedDiff: String? = nil,
         beforeHash: String? = nil,
@@ -7850,6 +7935,7 @@ public struct Patch: Codable, Equatable, Sendable {
         self.status = status
         self.kind = kind
         self.binary = binary
+        self.revertible = revertible
         self.truncated = truncated
         self.unifiedDiff = unifiedDiff
         self.beforeHash = beforeHash
@@ -7882,6 +7968,8 @@ public struct PatchInfo: Codable, Equatable, Sendable {
     public var kind: PatchInfoKind
     /// Whether it has no diff because the bytes are not text.
     public var binary: Bool
+    /// Whether the bytes before and after are known, so that it can be reverted.
+    public var revertible: Bool
     /// Whether its stored diff is truncated, or was removed for newer ones. It can be reverted and exported
     /// completely.
     public var truncated: Bool
@@ -7898,6 +7986,7 @@ public struct PatchInfo: Codable, Equatable, Sendable {
         status: PatchInfoStatus,
         kind: PatchInfoKind,
         binary: Bool,
+        revertible: Bool,
         truncated: Bool
     ) {
         self.id = id
@@ -7911,6 +8000,7 @@ public struct PatchInfo: Codable, Equatable, Sendable {
         self.status = status
         self.kind = kind
         self.binary = binary
+        self.revertible = revertible
         self.truncated = truncated
     }
 }
@@ -8021,6 +8111,8 @@ public struct PatchRecordedData: Codable, Equatable, Sendable {
     public var kind: PatchRecordedDataKind
     /// Whether it has no diff because the bytes are not text.
     public var binary: Bool
+    /// Whether the bytes before and after are known, so that it can be reverted.
+    public var revertible: Bool
     /// Whether its stored diff is truncated, or was removed for newer ones. It can be reverted and exported
     /// completely.
     public var truncated: Bool
@@ -8049,6 +8141,7 @@ public struct PatchRecordedData: Codable, Equatable, Sendable {
         status: PatchRecordedDataStatus,
         kind: PatchRecordedDataKind,
         binary: Bool,
+        revertible: Bool,
         truncated: Bool,
         itemId: String? = nil,
         beforeHash: String? = nil,
@@ -8068,6 +8161,7 @@ public struct PatchRecordedData: Codable, Equatable, Sendable {
         self.status = status
         self.kind = kind
         self.binary = binary
+        self.revertible = revertible
         self.truncated = truncated
         self.itemId = itemId
         self.beforeHash = beforeHash
@@ -14538,6 +14632,12 @@ public enum Methods {
         public typealias Params = ToolsListParams
         public typealias Result = ToolsListResult
         public static let name = "tools/list"
+    }
+    /// The engines that can answer a chat: which are installed and logged in, and why not. Starts none.
+    public enum EnginesList: Call {
+        public typealias Params = Empty
+        public typealias Result = EnginesListResult
+        public static let name = "engines/list"
     }
     /// Replace the tools of the app that a model may call, from the next provider call on.
     public enum ToolsOffer: Call {

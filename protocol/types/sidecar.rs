@@ -2594,6 +2594,81 @@ impl From<DoctorRunResultStatus> for String {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Empty {}
 
+/// An engine that a chat can have, installed or not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EngineInfo {
+    /// The value of `engine` in a chat's configuration.
+    pub name: String,
+    /// Its name for people.
+    pub title: String,
+    /// Whether its program is there.
+    pub installed: bool,
+    /// Whether a turn can be tried: it is installed, and not known to lack a login. Nothing is started.
+    pub ready: bool,
+    /// Whether a key or a stored login was found; absent when that cannot be seen without starting it.
+    #[serde(rename = "loggedIn")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logged_in: Option<bool>,
+    /// The program that is started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Why it is not ready, by name; an app has its own text for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<EngineInfoCode>,
+    /// The same in English, with what to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The command that installs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub install: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum EngineInfoCode {
+    NoLogin,
+    NotInstalled,
+    /// A value of a later version.
+    Unknown(String),
+}
+
+impl EngineInfoCode {
+    /// The value on the wire.
+    pub fn as_str(&self) -> &str {
+        match self {
+            EngineInfoCode::NoLogin => "no_login",
+            EngineInfoCode::NotInstalled => "not_installed",
+            EngineInfoCode::Unknown(value) => value,
+        }
+    }
+}
+
+impl From<String> for EngineInfoCode {
+    fn from(value: String) -> Self {
+        match value.as_str() {
+            "no_login" => EngineInfoCode::NoLogin,
+            "not_installed" => EngineInfoCode::NotInstalled,
+            _ => EngineInfoCode::Unknown(value),
+        }
+    }
+}
+
+impl From<EngineInfoCode> for String {
+    fn from(value: EngineInfoCode) -> Self {
+        value.as_str().to_owned()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EnginesListResult {
+    /// The engines: Sidecar's own first, then agents by name.
+    pub items: Vec<EngineInfo>,
+    /// For the next page; absent on the last.
+    #[serde(rename = "nextCursor")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum EntryKind {
@@ -5981,6 +6056,8 @@ pub struct Patch {
     pub kind: PatchKind,
     /// Whether it has no diff because the bytes are not text.
     pub binary: bool,
+    /// Whether the bytes before and after are known, so that it can be reverted.
+    pub revertible: bool,
     /// Whether its stored diff is truncated, or was removed for newer ones. It can be reverted and exported
     /// completely.
     pub truncated: bool,
@@ -6027,6 +6104,8 @@ pub struct PatchInfo {
     pub kind: PatchInfoKind,
     /// Whether it has no diff because the bytes are not text.
     pub binary: bool,
+    /// Whether the bytes before and after are known, so that it can be reverted.
+    pub revertible: bool,
     /// Whether its stored diff is truncated, or was removed for newer ones. It can be reverted and exported
     /// completely.
     pub truncated: bool,
@@ -6181,6 +6260,8 @@ pub struct PatchRecordedData {
     pub kind: PatchRecordedDataKind,
     /// Whether it has no diff because the bytes are not text.
     pub binary: bool,
+    /// Whether the bytes before and after are known, so that it can be reverted.
+    pub revertible: bool,
     /// Whether its stored diff is truncated, or was removed for newer ones. It can be reverted and exported
     /// completely.
     pub truncated: bool,
@@ -11296,6 +11377,13 @@ pub mod methods {
         const NAME: &'static str = "tools/list";
         type Params = super::ToolsListParams;
         type Result = super::ToolsListResult;
+    }
+    /// The engines that can answer a chat: which are installed and logged in, and why not. Starts none.
+    pub struct EnginesList;
+    impl super::Call for EnginesList {
+        const NAME: &'static str = "engines/list";
+        type Params = super::Empty;
+        type Result = super::EnginesListResult;
     }
     /// Replace the tools of the app that a model may call, from the next provider call on.
     pub struct ToolsOffer;

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NoReturn, cast
 
+import anyio
 import msgspec
 
 from ...context.fences import fence_text
@@ -104,6 +105,7 @@ class EngineBackground:
         self._showing = showing
         self._resume_snapshots = resume_snapshots
         self._given = given
+        self._session = ""
 
     async def prepare(
         self,
@@ -120,10 +122,8 @@ class EngineBackground:
         content = prompt.content or [Block(type="text", text=CONTINUE)]
         after = known.turn if known and attached.resumed else None
         built = await self._assemble(entry, chat, config, prompt, content, added, after)
-        session = attached.session
+        session = self._session = attached.session
         background = await self._record(session, built)
-        # Before the prompt is sent: from then on the session contains this turn, however it ends.
-        await self._store.engine_sessions.put(chat.id, entry.name, EngineSessionRow(session, self._turn.id))
         return EngineHost(
             run_own=partial(self._run_own),
             runner=self._environment.runner,
@@ -131,6 +131,14 @@ class EngineBackground:
             media=built.request.media,
             background=background,
         )
+
+    async def note_answered(self, entry: EngineEntry) -> None:
+        """Record that the session contains this turn. Not for one that failed: the engine may not have got it, and
+        what is given twice is not lost.
+        """
+        row = EngineSessionRow(self._session, self._turn.id)
+        with anyio.CancelScope(shield=True):
+            await self._store.engine_sessions.put(self._environment.chat.id, entry.name, row)
 
     async def _assemble(
         self,

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+import anyio
 import msgspec
 
 from ...engines.base import Engine, EngineChat, ModelCalls, TurnLimits, TurnRequest
@@ -172,17 +173,29 @@ class TurnRunner:
                 )
                 host = await background.prepare(engine, opened, chat, config, prompt, added)
                 request = msgspec.structs.replace(request, host=host, prompt=host.prompt)
-                return await self._run_recorded(opened, request, turn)
+                return await self._run_recorded(engine, background, opened, request, turn)
             return await self._run(opened, request, turn)
 
-    async def _run_recorded(self, opened: Engine, request: TurnRequest, turn: RunningTurn) -> EndReason:
-        """Run an engine that writes files itself; what it changes is recorded."""
+    async def _run_recorded(
+        self,
+        engine: EngineEntry,
+        background: engine_background.EngineBackground,
+        opened: Engine,
+        request: TurnRequest,
+        turn: RunningTurn,
+    ) -> EndReason:
+        """Run an engine that writes files itself; what it changes is recorded, and that its session has the turn."""
         self._outside = self._outside or outside_changes.OutsideChanges(self._environment)
         await self._outside.note_before()
         try:
-            return await self._run(opened, request, turn)
+            reason = await self._run(opened, request, turn)
+        except anyio.get_cancelled_exc_class():
+            await background.note_answered(engine)
+            raise
         finally:
             await self._outside.record(turn, turn.engine)
+        await background.note_answered(engine)
+        return reason
 
     async def _run_tool(self, turn: RunningTurn, tools: Toolbox, call: ToolCall) -> CallResult:
         return await run_tool_call.run_tool_call(self._environment, turn, tools, call)

@@ -73,6 +73,7 @@ class CopilotEngine:
         self._client: Any = None
         self._session: Any = None
         self._turn: _CopilotTurn | None = None
+        self._has_answered = False
         self._requests = 0
         self._runtime = ""
         self._pipe: tuple[int, int] | None = None
@@ -90,12 +91,13 @@ class CopilotEngine:
     async def attach(self, known: str | None, model: str) -> Attached:
         client = await self._connected()
         if known is not None and self._session is not None and known == self._session.session_id:
-            return Attached(known, resumed=True)
-        self._session = None
+            # One that was created for a prompt which failed has nothing of the chat yet.
+            return Attached(known, resumed=self._has_answered)
+        self._session, self._has_answered = None, False
         if known is not None and await self._exists(client, known):
             session = await self._ask(client.resume_session(known, **self._options()), "resume the session")
             if await self._has_thread(session):
-                self._session = session
+                self._session, self._has_answered = session, True
                 return Attached(known, resumed=True)
             # The runtime knows the id and has lost what was said: the history goes into a new session.
             logger.warning("a session of Copilot is empty", extra={"session": known})
@@ -117,6 +119,7 @@ class CopilotEngine:
                 blocks = prompt_blocks(background, prompt, {}, {})
                 text = "\n\n".join(str(block.get("text") or block.get("uri") or "") for block in blocks)
                 said = await self._answer(text, turn.host, sink)
+                self._has_answered = True
                 more = [] if sink.stopped() else await sink.before_stop(said)
                 if not more:
                     return "cancelled" if sink.stopped() else "end_turn"
