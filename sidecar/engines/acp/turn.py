@@ -13,7 +13,7 @@ from typing import Any, Literal
 import anyio
 import msgspec
 from anyio.abc import TaskGroup
-from sidecar_protocol.errors import RpcError
+from sidecar_protocol.errors import RpcError as RpcError
 
 from ...model import JsonObject
 from ...providers.base import ToolCall

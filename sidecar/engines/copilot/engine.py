@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
-from sidecar_protocol.errors import RpcError
 
 from ...model import JsonObject
 from ...model.content import EndReason
@@ -29,7 +28,7 @@ from ...tools.mcp.links import innermost_error
 from ..acp.content import prompt_blocks
 from ..acp.presets import AgentCommand
 from ..acp.process import agent_environment
-from ..acp.turn import AgentTurn
+from ..acp.turn import AgentTurn, RpcError
 from ..base import Attached, EngineChat, EngineHost, Sink, TurnRequest
 from . import guard
 from .events import call_of, updates_of, usage_of, window_of

@@ -1,0 +1,1 @@
+"""The real agents as engines; `make test-agents` runs them."""
