@@ -1,6 +1,6 @@
 # `make help` lists what there is. Everything runs in .venv, which is set up when requirements or pyproject change.
 .POSIX:
-.PHONY: help setup test test-slow test-random test-platforms test-editors test-typescript test-rust faults crash powerloss mutants soak types check format chat bench bench-editors generate lock clean
+.PHONY: help setup test test-slow test-random test-platforms test-editors test-agents test-typescript test-rust faults crash powerloss mutants soak types check format chat bench bench-editors generate lock clean
 
 PYTHON ?= python3
 BIN = .venv/bin
@@ -65,6 +65,13 @@ test-platforms: $(STAMP) ## the real Claude Code, Codex, Gemini CLI, OpenCode, C
 	mkdir -p "$(AGENTS_DIR)"
 	npm install --silent --ignore-scripts --no-save --prefix "$(AGENTS_DIR)" $$($(BIN)/python -m tests.platforms.agents)
 	SIDECAR_PLATFORMS=1 SIDECAR_AGENTS_DIR="$(AGENTS_DIR)" $(BIN)/python -m pytest -n0 -rs -v tests/platforms
+
+# What speaks the Agent Client Protocol for some agents, and Copilot's runtime, are installed beside the agents.
+test-agents: $(STAMP) ## the real agents as engines: Copilot, Codex, Claude Code, opencode, Gemini, Qwen from npm (root, 3 GB)
+	mkdir -p "$(AGENTS_DIR)/acp"
+	npm install --silent --ignore-scripts --no-save --prefix "$(AGENTS_DIR)" $$($(BIN)/python -m tests.platforms.agents)
+	npm install --silent --ignore-scripts --no-save --prefix "$(AGENTS_DIR)/acp" $$($(BIN)/python -m tests.engines.agents)
+	SIDECAR_AGENTS=1 SIDECAR_AGENTS_DIR="$(AGENTS_DIR)" $(BIN)/python -m pytest -n0 -rs -v tests/engines
 
 # Clients of editors are installed beside them; nothing of them runs at installation.
 EDITORS_DIR := $(or $(SIDECAR_EDITORS_DIR),$(HOME)/.cache/sidecar-editors)

@@ -102,7 +102,7 @@ class Play:
 
     def part_prompt(self) -> str | None:
         ended = self.run("[[say=The loom stands in the hall]]")
-        return _differs("The loom stands in the hall", self.said()) or _ended(ended)
+        return _lacks("The loom stands in the hall", self.said()) or _ended(ended)
 
     def part_tool_allowed(self) -> str | None:
         self.decision = "allow_once"
@@ -135,7 +135,7 @@ class Play:
             _differs("cancelled", ended["reason"])
             or (f"the cancel took {took:.1f} s" if took > 2 else None)
             or _ended(after)
-            or _differs("After the cancel", self.said())
+            or _lacks("After the cancel", self.said())
         )
 
     def part_kill_agent(self) -> str | None:
@@ -155,7 +155,7 @@ class Play:
         return (
             (None if gone else f"{len(self.descendants())} processes were left")
             or _ended(ended)
-            or _differs("Resumed", self.said())
+            or _lacks("Resumed", self.said())
             or self._remembers()
         )
 
@@ -179,6 +179,11 @@ class Play:
 
 def _differs(wanted: object, found: object) -> str | None:
     return None if wanted == found else f"{found!r} instead of {wanted!r}"
+
+
+def _lacks(wanted: str, said: str) -> str | None:
+    """Some agents say more than the model does, such as a warning about it."""
+    return None if said.endswith(wanted) else f"{said!r} instead of {wanted!r}"
 
 
 def _ended(ended: Json) -> str | None:
