@@ -31,6 +31,9 @@ from ..terminal.columns import print_columns
 from ..terminal.markdown_blocks import printable
 from ..terminal.progress_line import ProgressLine
 
+SHOWN_CHATS = 20
+"""Of those that were imported, named on the terminal; a dry run names all."""
+
 SHOWN_PROBLEMS = 20
 """Named on the terminal; the others are counted."""
 
@@ -113,9 +116,12 @@ def _target(options: Namespace, chat: Chat, session: str) -> str:
 
 
 def _show(options: Namespace, done: HistoryImportResult) -> None:
-    if done.chats and (options.dry_run or sys.stdout.isatty()):
-        rows = [_row(chat) for chat in done.chats]
-        print_columns(("chat", "", "turns", "last", "title"), rows, wide=4)
+    newest = sorted(done.chats, key=lambda chat: chat.last_activity, reverse=True)
+    shown = newest if options.dry_run else newest[: SHOWN_CHATS if sys.stdout.isatty() else 0]
+    if shown:
+        print_columns(("chat", "", "turns", "last", "title"), [_row(chat) for chat in shown], wide=4)
+    if 0 < len(shown) < len(newest):
+        print(f"  and {counted(len(newest) - len(shown), 'more chats')}: sidecar chats", file=sys.stderr)
     verb = "would be imported" if done.dry_run else "imported"
     parts = [f"{counted(done.new, 'new chats')} {verb}", f"{done.grown} with more turns"]
     parts += [f"{done.unchanged} unchanged"]
@@ -128,10 +134,8 @@ def _show(options: Namespace, done: HistoryImportResult) -> None:
     if left > 0:
         print(f"  and {counted(left, 'more problems')}", file=sys.stderr)
     if done.new and not done.dry_run:
-        newest = max(
-            (chat for chat in done.chats if chat.status == "new"), key=lambda chat: chat.last_activity
-        )
-        print(f"  sidecar chat --chat {newest.chat_id}", file=sys.stderr)
+        first = next((chat for chat in newest if chat.status == "new"), None)
+        print(f"  sidecar chat --chat {first.chat_id}" if first else "  sidecar chats", file=sys.stderr)
 
 
 def _place(problem: HistoryProblem) -> str:

@@ -7,6 +7,11 @@ from typing import TextIO
 
 from sidecar_protocol.messages import Status
 
+from sidecar.text.plural import counted
+
+CELLS = 24
+"""Of the bar: the line with it fits in 60 columns."""
+
 
 class ProgressLine:
     def __init__(self, verb: str, stream: TextIO | None = None) -> None:
@@ -19,8 +24,10 @@ class ProgressLine:
         if status.type != "progress" or not self._stream.isatty():
             return
         done, total = status.data.get("done", 0), status.data.get("total")
-        share = f"{100 * done // total:3} %" if total else str(done)
-        self._stream.write(f"\r  {self._verb} {share}")
+        share = f"{_bar(done, total)} {100 * done // total:3} %" if total else str(done)
+        chats = status.data.get("chats")
+        what = f", {counted(chats, 'chats')}" if chats else ""
+        self._stream.write(f"\r  {self._verb} {share}{what}")
         self._stream.flush()
         self._shown = True
 
@@ -30,3 +37,9 @@ class ProgressLine:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
             self._shown = False
+
+
+def _bar(done: int, total: int) -> str:
+    """In ASCII, which every terminal shows."""
+    full = min(CELLS * done // total, CELLS)
+    return f"[{'=' * full}{' ' * (CELLS - full)}]"

@@ -22,12 +22,25 @@ def progress(done: int, total: int | None) -> Status:
 
 @pytest.mark.parametrize(
     ("done", "total", "shown"),
-    [(0, 200, "  0 %"), (50, 200, " 25 %"), (199, 200, " 99 %"), (200, 200, "100 %"), (7, None, "7")],
+    [
+        (0, 200, "[                        ]   0 %"),
+        (50, 200, "[======                  ]  25 %"),
+        (199, 200, "[======================= ]  99 %"),
+        (200, 200, "[========================] 100 %"),
+        (7, None, "7"),
+    ],
 )
 def test_the_share_is_drawn_over_the_line_before(done: int, total: int | None, shown: str) -> None:
     terminal = Terminal()
     ProgressLine("importing", terminal).on_status(progress(done, total))
     assert terminal.getvalue() == f"\r  importing {shown}"
+
+
+def test_the_chats_so_far_are_counted() -> None:
+    terminal, status = Terminal(), progress(50, 200)
+    status.data["chats"] = 1234
+    ProgressLine("importing", terminal).on_status(status)
+    assert terminal.getvalue().endswith("]  25 %, 1,234 chats")
 
 
 def test_the_line_is_given_back_once() -> None:
