@@ -49,8 +49,8 @@ examples:
 
 IMPORT_FROM = """\
 Import the chats of another program, with projects, times, titles, thoughts, tool calls, changed
-files, attachments and branches. Run it again: it brings what is new, and goes on with chats that have
-grown. The program's files are only read, and nothing of its configuration is taken over.
+files, attachments and branches. Run it again: it brings what is new, and goes on with chats that
+have grown. The program's files are only read, and nothing of its configuration is taken over.
 
 Keys and tokens in the chats are replaced by (hidden). Ctrl-C stops; what was imported stays.
 """
