@@ -69,7 +69,8 @@ def list_models(options: Namespace) -> int:
     for name in [*(name for name in pins if name in there), *(name for name in there if name not in pins)]:
         path, pin = model_path(folder, name), pins.get(name)
         good_for = [f"Good for {pin.good_for}."] if pin else []
-        _print_block(sys.stdout, f"local:{name}", _bytes(path), _measured(path), [*good_for, path])
+        rate = _measured(path) or (_speed_here(pin, options) if pin else "")
+        _print_block(sys.stdout, f"local:{name}", _bytes(path), rate, [*good_for, path])
     for pin in pins.values():
         if pin.name not in there:
             lines = [f"Good for {pin.good_for}.", f"Not here yet: sidecar models fetch {pin.name}"]

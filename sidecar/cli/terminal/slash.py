@@ -20,15 +20,15 @@ MIN_DESCRIPTION = 24
 """Cells for a description beside its command; on a narrower screen it is below."""
 
 HELP = {
-    "help": ("", "list the commands"),
-    "new": ("", "start another chat"),
-    "retry": ("[here]", "answer the last prompt again; `here` continues an unfinished answer"),
-    "history": ("[N]", "show the last N turns (default: 20)"),
-    "title": ("[TEXT]", "give the chat a title; without a text, an automatic one"),
-    "model": ("[NAME]", "choose the model of this chat; without a name, list them"),
-    "engine": ("[NAME]", "choose what answers in this chat; without a name, list the engines"),
-    "mode": ("[MODE]", "what needs no permission: ask, accept-edits, read-only or auto"),
-    "quit": ("", "exit (also Ctrl-D)"),
+    "help": ("", "List the commands."),
+    "new": ("", "Start another chat."),
+    "retry": ("[here]", "Answer the last prompt again; `here` continues an unfinished answer."),
+    "history": ("[N]", "Show the last N turns (default: 20)."),
+    "title": ("[TEXT]", "Give the chat a title; without a text, an automatic one."),
+    "model": ("[NAME]", "Choose the model of this chat; without a name, list them."),
+    "engine": ("[NAME]", "Choose what answers in this chat; without a name, list the engines."),
+    "mode": ("[MODE]", "Say what needs no permission: ask, accept-edits, read-only or auto."),
+    "quit": ("", "Exit (also Ctrl-D)."),
 }
 
 
@@ -58,7 +58,7 @@ def help_lines(commands: Iterable[CommandInfo], width: int | None = None) -> lis
     rows += [
         (f"/{each.name} {each.arguments}", each.description) for each in commands if each.name not in HELP
     ]
-    rows.append(("//text", "send a text that begins with a slash"))
+    rows.append(("//text", "Send a text that begins with a slash."))
     rows = [(usage.strip(), what) for usage, what in rows]
     longest = max(len(usage) for usage, _ in rows)
     if width is None:

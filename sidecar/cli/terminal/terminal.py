@@ -101,6 +101,7 @@ class Terminal:
         self._console.print()
         self._print_end(self._line.ask(make))
         if meter := token_meter(self._line.usage, self._console.width):
+            self._console.print()
             self._own.say(meter, "dim")
         self._console.print()
 

@@ -105,7 +105,7 @@ def test_a_chat_is_gone_on_with(shell: Shell) -> None:
 def test_slash_commands_do_what_they_say(shell: Shell) -> None:
     with shell.terminal("chat", "--chat", "tab-7") as screen:
         for line, told in [
-            ("/help", "start another chat"),
+            ("/help", "Start another chat."),
             ("/hepl", "Did you mean /help?"),
             ("first words", "first words"),
             ("/title Punch cards", "The title is 'Punch cards'."),

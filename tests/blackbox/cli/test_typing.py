@@ -128,7 +128,7 @@ def test_the_tokens_are_shown_after_an_answer(shell: Shell) -> None:
     with shell.terminal("chat") as screen:
         screen.wait_for("> ")
         screen.enter("one two three")
-        screen.wait_for("\n3 in, 3 out\n\n> ")
+        screen.wait_for("\n\n3 in, 3 out\n\n> ")
         leave(screen)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import stat
 import sys
@@ -443,3 +444,15 @@ def _write_real_wheel(path: Path) -> bytes:
         archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         archive.writestr(f"{info}/RECORD", "")
     return path.read_bytes()
+
+
+def test_the_speed_of_a_model_that_has_not_answered_yet_is_estimated(
+    index: Index, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["models", "fetch", "tiny"]) == 0
+    capsys.readouterr()
+
+    assert main(["models", "list"]) == 0
+
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("local:tiny"))
+    assert re.search(r"about \d+ tokens/s$", line)
