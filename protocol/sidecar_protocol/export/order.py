@@ -37,20 +37,22 @@ _OF_METHOD: dict[str, Order] = {
     ),
     "chat/rewind": Order(("files.updated", "chat.rewound"), _EITHER),
     "chat/compact": Order(
-        ("compaction.started", "compaction.ended"),
-        "They are sent while the compaction runs, before or after.",
+        ("compaction.started", "compaction.ended", "config.updated"),
+        "They are sent while the compaction runs, before or after; the last with `postponeTurns`.",
     ),
     "chat/uncompact": Order(("compaction.undone",), _EITHER),
     "prompt/send": Order(
-        (*_TURN, "prompt.queued", "command.result", "chat.rewound"),
-        f"{_AFTER} Which come depends on `disposition`; all events of the turn follow, `turn.ended` last.",
+        (*_TURN, "prompt.queued", "command.result", "chat.rewound", "checkpoint.saved", "chat.renamed"),
+        f"{_AFTER} Which come depends on `disposition`; all events of the turn follow, `turn.ended` last."
+        " `chat.rewound` comes with `replace`; `checkpoint.saved` is of a command, and `chat.renamed` of"
+        " the title that a chat gets by itself after its first answer.",
     ),
     "turn/retry": Order(("chat.rewound", *_TURN), f"{_AFTER} `turn.ended` is the last of the turn."),
     "prompt/edit": Order(("prompt.edited",), _EITHER),
     "prompt/remove": Order(("prompt.removed",), _EITHER),
     "prompt/resume": Order(("queue.updated", *_TURN), _AFTER),
     "turn/cancel": Order(
-        ("turn.ended", "queue.updated"),
+        ("turn.ended", "queue.updated", "chat.state"),
         "`turn.ended` precedes the answer on a connection that has the chat open.",
     ),
     "files/open": Order(("files.updated",), _EITHER),
@@ -64,6 +66,8 @@ _OF_METHOD: dict[str, Order] = {
     "permission/answer": Order(("permission.resolved", "chat.state"), _EITHER),
     "input/answer": Order(("input.resolved", "chat.state"), _EITHER),
     "snapshots/restore": Order(("files.updated", "snapshot.restored"), _EITHER),
+    "data/purge": Order(("chat.deleted",), "Readers of the chats get it as their last event."),
+    "projects/rebind": Order(("config.updated",), _EITHER),
     "shutdown": Order(("turn.ended",), "Running turns end before the answer."),
 }
 

@@ -14,6 +14,7 @@ import pytest
 from sidecar_protocol.catalog import METHODS, REQUESTS, Method, Question
 from sidecar_protocol.export.__main__ import PROTOCOL
 from sidecar_protocol.export.examples import from_transcripts
+from sidecar_protocol.export.order import order_of, when_in_words
 
 from tests.support.frames import encode
 from tests.support.sidecar import Sidecar
@@ -96,6 +97,21 @@ def test_the_events_of_a_prompt_follow_the_answer_and_a_cancelled_turn_ends_befo
                 assert newest.get(result["sessionId"], 0) < result["seq"]
             if method == "turn/cancel" and result.get("outcome") == "cancelled":
                 assert result["endSeq"] in ended
+
+
+@each_transcript
+def test_the_reference_names_the_events_that_a_method_causes_outside_of_turns(path: Path) -> None:
+    asked, unnamed = None, set()
+    for line in load(path):
+        message = line.get("message", {})
+        if line["from"] == "client" and message.get("method") in METHODS:
+            asked = METHODS[message["method"]]
+        if line["from"] == "sidecar" and message.get("method") == "event" and asked is not None:
+            event = message["params"]
+            in_turn = "turnId" in event or when_in_words(event["type"]).startswith("Comes while a turn")
+            if not in_turn and asked.name != "chat/open" and event["type"] not in order_of(asked).events:
+                unnamed.add((asked.name, event["type"]))
+    assert unnamed == set()
 
 
 def test_every_method_is_answered_with_a_result_in_some_transcript() -> None:
