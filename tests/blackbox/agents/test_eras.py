@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support import processes
+
 from .conftest import StartHost
 from .host import Host
 
@@ -66,6 +68,13 @@ def test_an_unknown_version_of_a_request_is_refused_with_the_known_ones(host: Ho
     assert error["code"] == -32022
     assert "2026-07-28" in error["data"]["supported"]
     assert error["data"]["requested"] == (version if isinstance(version, str) else "")
+
+
+def test_a_server_that_has_listed_its_tools_is_small(host: Host) -> None:
+    """Most sessions of an agent start it and never call it; what it imports also takes the time of its start."""
+    host.request("tools/list")
+
+    assert processes.rss_bytes(host.process.pid) < 40_000_000
 
 
 def test_a_request_before_the_handshake_says_what_to_send(start_host: StartHost) -> None:
