@@ -1,6 +1,6 @@
 # `make help` lists what there is. Everything runs in .venv, which is set up when requirements or pyproject change.
 .POSIX:
-.PHONY: help setup test test-slow test-random test-platforms test-editors test-agents test-typescript test-rust faults crash powerloss mutants soak types check format chat bench bench-editors generate lock clean
+.PHONY: help setup test test-slow test-random test-platforms test-editors test-agents test-typescript test-rust faults crash powerloss mutants soak types check format chat dist bench bench-editors generate lock clean
 
 PYTHON ?= python3
 BIN = .venv/bin
@@ -108,6 +108,9 @@ check: $(STAMP) ## formatter, linter, strict types, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+dist: $(STAMP) ## the wheel, binaries that need no Python, and a bill of materials; each is tried and measured (2 GB)
+	$(BIN)/python -m release $(ARGS)
 
 format: $(STAMP) ## format and fix what can be fixed
 	$(BIN)/ruff format .

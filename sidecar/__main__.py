@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from .system.choices import LOG_LEVELS
+from .system.choices import HELPER_FLAG, LOG_LEVELS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,11 @@ def main() -> NoReturn:
     argv = sys.argv[1:]
     if not argv and not _is_terminal():
         argv = ["serve"]
+    if argv[:1] == [HELPER_FLAG]:
+        from .system.helper_programs import run_helper
+
+        run_helper(argv[1:])
+        sys.exit()
     if argv and argv[0] == "hook" and "--help" not in argv:
         from .adapters.hook_command import main as hook
 

@@ -34,3 +34,6 @@ AGENTS = (
 )
 """The coding agents that a command or a setting may name. `sidecar/adapters/registry.py` has them: a test compares
 both."""
+
+HELPER_FLAG = "--helper"
+"""The first argument of a frozen program that runs as one of its helpers; see `helper_programs`."""

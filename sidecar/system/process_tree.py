@@ -27,6 +27,7 @@ import anyio.to_thread
 import msgspec
 
 from . import supervisor
+from .helper_programs import helper_command
 from .redact import redact_text
 
 if sys.platform == "darwin":
@@ -370,7 +371,7 @@ def _start(
             ours.callback(os.close, descriptor)
         process = subprocess.Popen(
             # Isolated and without site: nothing in the environment or the folder can influence its start.
-            [sys.executable, "-I", "-S", supervisor.__file__, str(hold), str(tell), *orders, *argv],
+            [*helper_command("sidecar.system.supervisor"), str(hold), str(tell), *orders, *argv],
             stdin=subprocess.DEVNULL,
             stdout=speak,
             stderr=speak,

@@ -20,6 +20,7 @@ EMBED = read_page("docs/embed.md")
 FIGURES = read_page("docs/figures.md")
 GLOSSARY = read_page("GLOSSARY.md")
 PROVIDERS = read_page("docs/providers.md")
+SHIPPING = read_page("docs/shipping.md")
 TERMINAL = read_page("docs/terminal.md")
 
 LINKED = sorted(

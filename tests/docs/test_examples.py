@@ -12,7 +12,7 @@ import pytest
 from tests.support.spawner import Spawner
 
 from .conftest import Folder
-from .pages import EMBED, PROVIDERS, README, ROOT, TERMINAL, block_with, blocks
+from .pages import EMBED, PROVIDERS, README, ROOT, SHIPPING, TERMINAL, block_with, blocks
 
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 
@@ -107,7 +107,7 @@ def test_the_wheel_to_ship_holds_the_packages_and_their_data(folder: Folder) -> 
     for name in ("sidecar", "protocol", "clients"):
         shutil.copytree(ROOT / name, folder.path / name, ignore=shutil.ignore_patterns("__pycache__"))
 
-    folder.run("sh", "-e", "-c", block_with(README, "sh", "pip wheel"))
+    folder.run("sh", "-e", "-c", block_with(SHIPPING, "sh", "pip wheel"))
 
     (wheel,) = (folder.path / "dist").iterdir()
     assert wheel.name.startswith("chat_sidecar-")

@@ -7,7 +7,6 @@ also selects the hooks for a call; `runner` runs them.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 
 import anyio.to_thread
@@ -17,6 +16,7 @@ from ...policy.hooks import Hook, parse_hooks
 from ...policy.hooks.matching import MATCHER_PROGRAM, MatchResult, matcher_input, parse_matches, plain_names
 from ...system import process_tree
 from ...system.filter_process import ask
+from ...system.helper_programs import code_command
 from ...system.safe_open import FileRefused, read_regular
 from .locations import HookLocation
 
@@ -99,7 +99,7 @@ class Matchers:
 async def _find_matches(queries: Sequence[tuple[str, tuple[str, ...]]]) -> list[MatchResult]:
     try:
         said = await ask(
-            [sys.executable, "-I", "-S", "-c", MATCHER_PROGRAM],
+            code_command(MATCHER_PROGRAM),
             matcher_input(queries),
             folder=os.sep,
             environ=process_tree.clean_environment(os.environ),

@@ -16,7 +16,7 @@ import anyio
 from anyio.abc import Process
 
 from ...model.failures import Failure
-from ...system import supervisor
+from ...system.helper_programs import helper_command
 from ...system.programs import outside_path
 from ...system.redact import redact_text
 from .presets import AgentCommand
@@ -123,7 +123,7 @@ async def _start(command: list[str], folder: str, environ: dict[str, str]) -> Ag
     status = os.open(os.devnull, os.O_WRONLY)
     orders = [str(hold), str(status), "0", "", ""]
     # Isolated and without site: nothing in the environment or the folder can influence its start.
-    argv = [sys.executable, "-I", "-S", supervisor.__file__, *orders, *command]
+    argv = [*helper_command("sidecar.system.supervisor"), *orders, *command]
     try:
         return AgentProcess(await _open(argv, folder, environ, (hold, status)), lifeline)
     except BaseException:

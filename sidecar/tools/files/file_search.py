@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
@@ -16,6 +15,7 @@ import msgspec
 
 from ...model.failures import Refused
 from ...system.capture import Captured, capture
+from ...system.helper_programs import helper_command
 from ...system.programs import find_program
 from ...workspace.git_waits import has_waiting_rules
 from ...workspace.globs import expand_braces
@@ -39,9 +39,6 @@ _MAX_OUTPUT = 16 * 1024 * 1024
 
 _BATCH_BYTES = 1024 * 1024
 """Bytes of files that are read at once for the worker: enough that the switch to a thread does not matter."""
-
-
-_REGEX_WORKER = os.path.join(os.path.dirname(__file__), "regex_worker.py")
 
 
 class FileQuery(msgspec.Struct, frozen=True):
@@ -164,7 +161,7 @@ async def search_with_worker(query: FileQuery, context: ToolContext) -> list[Fil
     folder = await context.block(context.workspace.open_dir, ".")
     try:
         done = await capture(
-            [sys.executable, "-I", "-S", _REGEX_WORKER],
+            helper_command("sidecar.tools.files.regex_worker"),
             folder=folder,
             env={},
             seconds=max(0.0, until - time.monotonic()),

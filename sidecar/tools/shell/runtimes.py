@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...system.helper_programs import is_frozen
 from ...system.lazy import lazy_module
 from ...system.programs import is_writable, own_environment
 
@@ -238,7 +239,7 @@ def _find_runtime(language: str, path: str) -> Runtime | None:
     chosen: Runtime | None = None
     for way in reversed(ways):
         program = shutil.which(way.program, path=path)
-        if program is None and way.program == "python":
+        if program is None and way.program == "python" and not is_frozen():
             program = sys.executable
         if not program or not os.path.isabs(program) or not way.works(program):
             continue
