@@ -12,9 +12,6 @@ import time
 
 import msgspec
 
-from ...system.files import write_whole
-from ...system.safe_open import FileRefused
-
 logger = logging.getLogger(__name__)
 
 MIN_TOKENS = 16
@@ -58,9 +55,8 @@ def note(model: str, written: int, tokens: float) -> None:
     if written < MIN_TOKENS or (known and abs(tokens / known - 1) <= WORTH_A_WRITE):
         return
     try:
-        data = msgspec.json.encode(Speed(os.path.getsize(model), round(tokens, 1)))
-        write_whole(speed_path(model), data, overwrite=True)
-    except (OSError, FileRefused) as error:  # a folder that only others may write
+        _replace(speed_path(model), msgspec.json.encode(Speed(os.path.getsize(model), round(tokens, 1))))
+    except OSError as error:  # a folder that only others may write
         logger.info("the speed of a model was not stored", extra={"error": str(error)})
 
 
@@ -75,6 +71,14 @@ def estimate(size: int, threads: int) -> float:
         seconds.append(time.thread_time() - began)
     reads = SAMPLE_BYTES / max(min(seconds), 1e-6)
     return reads * min(threads * CORE_SHARE, MEMORY_SHARE) / size
+
+
+def _replace(path: str, data: bytes) -> None:
+    """Write a file of our own, which `system/files.py` refuses: models are in the folder of the database."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with open(temporary, "wb") as file:
+        file.write(data)
+    os.replace(temporary, path)
 
 
 def speed_path(model: str) -> str:

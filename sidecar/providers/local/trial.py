@@ -12,7 +12,7 @@ from ..base import ModelRequest, ReplyPart, UserMessage
 from . import speed
 from .provider import LocalProvider
 
-PROMPT = "Count from one to thirty in words."
+PROMPT = "Tell a long story about a lighthouse and a ship."
 
 TOKENS = 32
 

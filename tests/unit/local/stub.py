@@ -82,8 +82,10 @@ def _reply(request: dict[str, Any], said: str) -> Any:
         for word in re.findall("[^ ]+ ?", said):
             yield _delta(content=word)
     yield {"choices": [{"delta": {}, "finish_reason": "length" if request["max_tokens"] == 1 else "stop"}]}
-    usage = {"prompt_tokens": 7, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 2}}
-    yield {"choices": [], "usage": usage}
+    # Of words alone, so that a test can have an answer that is long enough for its speed to count.
+    written = max(3, len(said.split())) if said.startswith("words") else 3
+    usage = {"prompt_tokens": 7, "completion_tokens": written, "prompt_tokens_details": {"cached_tokens": 2}}
+    yield {"choices": [], "usage": usage, "timings": {"predicted_per_second": 42.0}}
 
 
 def _delta(**delta: Any) -> dict[str, Any]:
