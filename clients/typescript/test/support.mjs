@@ -11,16 +11,16 @@ export const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 /** The program under test: that of the clone's `.venv`, or any command line in SIDECAR_TEST_COMMAND. */
 export const COMMAND = process.env.SIDECAR_TEST_COMMAND?.split(" ") ?? [join(ROOT, ".venv/bin/sidecar"), "serve"];
 
-/** A folder that is removed after the test. */
-export function folderOf(t) {
+/** A folder that is removed at the end, when no sidecar uses it any more. */
+export function folderOf() {
   const folder = mkdtempSync(join(tmpdir(), "sidecar-client-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
 /** A real sidecar that is shut down after the test. */
 export async function spawned(t, options = {}) {
-  const folder = options.folder ?? folderOf(t);
+  const folder = options.folder ?? folderOf();
   const { folder: _, ...rest } = options;
   const env = { HOME: folder, XDG_CONFIG_HOME: join(folder, "config"), SIDECAR_DATA_DIR: join(folder, "data") };
   const app = await Sidecar.spawn({ command: COMMAND, model: "echo:", env, cwd: folder, ...rest });

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import queue
+import shlex
 import signal
 import subprocess
 import sys
@@ -25,7 +26,13 @@ from . import schema
 
 Answer = Callable[[Json], Json]
 
-COMMAND = [sys.executable, "-m", "sidecar", "acp"]
+COMMAND = shlex.split(os.environ.get("SIDECAR_TEST_ACP_COMMAND", "")) or [
+    sys.executable,
+    "-m",
+    "sidecar",
+    "acp",
+]
+"""The program under test: any agent that an editor can start."""
 
 ALL = {
     "fs": {"readTextFile": True, "writeTextFile": True},

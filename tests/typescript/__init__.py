@@ -1,0 +1,1 @@
+"""The TypeScript client from npm, as its users install it: `make test-typescript`."""
