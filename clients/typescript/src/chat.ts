@@ -13,6 +13,8 @@ import type { Feed, Subscription } from "./feed.js";
 import type { Link } from "./link.js";
 import type {
   ChatChanged,
+  ChatConfigureParams,
+  ChatConfigureResult,
   ChatExportParams,
   ChatExportResult,
   ChatHistoryResult,
@@ -169,7 +171,7 @@ export class Chat {
   }
 
   /** Set keys of the chat's configuration, as the contract spells them; null clears one. Returns all. */
-  async configure(keys: Record<string, unknown>): Promise<Record<string, unknown>> {
+  async configure(keys: ChatConfigureParams["set"]): Promise<ChatConfigureResult["config"]> {
     return (await this.#link.ask("chat/configure", { sessionId: this.sessionId, set: keys })).config;
   }
 

@@ -8,6 +8,7 @@ import { RpcError } from "./errors.js";
 import { isObject } from "./peer.js";
 import type {
   ClientCapabilities,
+  ContentBlock,
   Decision,
   InputAnswer,
   InputRequest,
@@ -44,7 +45,7 @@ export type OnReadBuffer = (request: ReadBufferRequest, signal: AbortSignal) => 
 export type OnToolCall = (
   request: ToolCallRequest,
   signal: AbortSignal,
-) => Awaitable<string | Record<string, unknown>[] | ToolCallResult>;
+) => Awaitable<string | ContentBlock[] | ToolCallResult>;
 
 /** A tool of the app that the model may call. */
 export interface Tool extends OfferedTool {
@@ -167,6 +168,6 @@ function describe(error: unknown): string {
   return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 }
 
-function textBlocks(text: string): Record<string, unknown>[] {
+function textBlocks(text: string): ContentBlock[] {
   return [{ type: "text", text }];
 }

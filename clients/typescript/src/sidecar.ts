@@ -63,7 +63,7 @@ export interface ChatOptions {
   projectPath?: string;
   namespace?: string;
   sessionId?: string;
-  config?: Record<string, unknown>;
+  config?: NonNullable<ChatOpenParams["config"]>;
   ifMissing?: "create" | "fail";
   /** How many of the newest turns `chat.turns` has. */
   turns?: number;

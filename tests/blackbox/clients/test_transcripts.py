@@ -46,7 +46,7 @@ def _is_message(message: Any) -> bool:
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize(("name", "number", "lines"), processes())
+@pytest.mark.parametrize(("name", "number", "lines"), list(processes()))
 async def test_the_client_follows_the_transcript(name: str, number: int, lines: list[Json]) -> None:
     said: list[str] = []
     command = [sys.executable, "-m", "sidecar_conformance", "--play", name, "--process", str(number)]
