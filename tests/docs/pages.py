@@ -106,7 +106,7 @@ def headings(page: str) -> set[str]:
 
 def makes(page: str) -> set[str]:
     """The targets that the page tells to make."""
-    return {name for line in code(page) for name in re.findall(r"(?:^|\s)make ([a-z]+)", line)}
+    return {name for line in code(page) for name in re.findall(r"(?:^|\s)make ([a-z-]+)", line)}
 
 
 def sidecar_commands(page: str) -> set[str]:

@@ -27,7 +27,7 @@ from .pages import (
     sidecar_commands,
 )
 
-TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 each_page = pytest.mark.parametrize("name", LINKED)
 
 
