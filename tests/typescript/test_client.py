@@ -31,16 +31,10 @@ def test_fifty_kills_leave_the_transcript_that_the_journal_has(spawn: Spawner) -
 
 
 def test_the_quick_start_of_the_readme_runs_as_it_stands(tmp_path: Path) -> None:
-    section = (
-        (ROOT / "README.md")
-        .read_text("utf-8")
-        .partition("## Embed it in TypeScript")[2]
-        .partition("\n## ")[0]
-    )
-    (setup, run), (program,) = (
-        re.findall(r"```sh\n(.*?)```", section, re.DOTALL),
-        re.findall(r"```ts\n(.*?)```", section, re.DOTALL),
-    )
+    page = (PACKAGE / "README.md").read_text("utf-8")
+    section = page.partition("## Quick start")[2].partition("\n## ")[0]
+    setup, run = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+    (program,) = re.findall(r"```ts\n(.*?)```", section, re.DOTALL)
     clone, home = tmp_path / "clone", tmp_path / "home"
     home.mkdir()
     clone.mkdir()
