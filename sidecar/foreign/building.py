@@ -36,9 +36,6 @@ MAX_COPIED = 10_000
 MAX_LABEL = 160
 """Characters of a call's title."""
 
-_FAMILIES = ("image", "audio", "text", "application")
-"""Of media types: with another one, or none, the name of a file decides."""
-
 _MAX_TS = 2**53
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -185,14 +182,10 @@ class ChatBuilder:
     def attach(self, data: bytes | None, mime_type: str, name: str | None = None) -> Block:
         """A block for an image, audio or text; a line of text for what no model takes, or is not there."""
         label = os.path.basename(name or "")[:MAX_LABEL] or None
-        family = mime_type.partition("/")[0]
-        if family not in _FAMILIES:
-            family = (mimetypes.guess_type(label or "")[0] or "").partition("/")[0]
+        kind = _media_kind(mime_type, label or "")
         found: Block | None = None
-        if data is not None and family in ("image", "audio"):
-            found = self._medium(data, "image" if family == "image" else "audio", label)
-        elif data is not None:
-            found = self._document(data, mime_type, label)
+        if data is not None:
+            found = self._medium(data, kind, label) if kind else self._document(data, mime_type, label)
         return found or Block(type="text", text=f"({label or mime_type or 'attachment'}: not imported)")
 
     def document(self, text: str, name: str, mime_type: str = "") -> Block:
@@ -371,6 +364,17 @@ def milliseconds(value: object) -> int:
         return 0
     number = value if abs(value) > 1e11 else value * 1000
     return int(number) if 0 < number < _MAX_TS else 0
+
+
+def _media_kind(mime_type: str, name: str) -> MediaKind | None:
+    """What a file is by its type, or by its name where its type says little; None when it is neither."""
+    types = [mime_type] if mime_type.startswith("text/") else [mime_type, mimetypes.guess_type(name)[0] or ""]
+    for family in (type.partition("/")[0] for type in types):
+        if family == "image":
+            return "image"
+        if family == "audio":
+            return "audio"
+    return None
 
 
 def decode_base64(data: str) -> bytes | None:
