@@ -59,6 +59,8 @@ class Player:
         else:
             expected = self._lines.pop(0)["message"]
             self.mismatch = self._difference(expected, message)
+            if self.mismatch:
+                return
             if "id" in message and "method" in message:
                 self._ids[expected["id"]] = message["id"]
             self._speak()
