@@ -75,6 +75,13 @@ ENGINE_TABLES = NamedTables(
             shown="that of the preset",
         ),
         Field(
+            "mode",
+            "text",
+            None,
+            "The agent's own mode, by its id: what it does without asking.",
+            shown="that of the preset",
+        ),
+        Field(
             "model",
             "text",
             None,

@@ -49,6 +49,8 @@ class Agent:
         self.session = ""
         self.cwd = Path(".")
         self.said: list[str] = []
+        self.mode = "free"
+        self.model = "own"
 
     # The wire.
 
@@ -90,6 +92,8 @@ class Agent:
             "session/resume": self.resume,
             "session/load": self.load,
             "session/prompt": self.prompt,
+            "session/set_mode": self.set_mode,
+            "session/set_config_option": self.set_option,
         }[message["method"]]
         try:
             self.send({"id": message["id"], "result": handler(message["params"])})
@@ -131,8 +135,10 @@ class Agent:
         if "early-updates" in self.traits:
             self.update(sessionUpdate="available_commands_update", availableCommands=[])
         self.keep()
+        modes = {"currentModeId": "free", "availableModes": [{"id": "free"}, {"id": "asking"}]}
         return {
             "sessionId": self.session,
+            "modes": modes,
             "configOptions": [{"id": "m", "category": "model", "type": "select"}],
         }
 
@@ -151,6 +157,16 @@ class Agent:
         for text in self.said:
             self.update(sessionUpdate="user_message_chunk", content={"type": "text", "text": text})
             self.update(sessionUpdate="agent_message_chunk", content={"type": "text", "text": "replayed"})
+        return {}
+
+    def set_mode(self, params: Json) -> Json:
+        self.mode = params["modeId"]
+        return {}
+
+    def set_option(self, params: Json) -> Json:
+        if params["value"] == "unknown":
+            raise LookupError("No such model")
+        self.model = params["value"]
         return {}
 
     def prompt(self, params: Json) -> Json:
@@ -183,8 +199,18 @@ class Agent:
         for number in range(int(count)):
             self.say(f"{number} ")
 
+    def do_pace(self, rest: str) -> None:
+        """Stream so many updates, one each so many milliseconds."""
+        count, milliseconds = rest.split()
+        for number in range(int(count)):
+            self.say(f"{number} ")
+            time.sleep(int(milliseconds) / 1000)
+
     def do_session(self, _: str) -> None:
         self.say(self.session)
+
+    def do_choices(self, _: str) -> None:
+        self.say(f"{self.mode} {self.model}")
 
     def do_said(self, _: str) -> None:
         """Say all that the session has been told."""

@@ -6,6 +6,7 @@ the engine is reached.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import partial
 from typing import NoReturn, cast
@@ -19,6 +20,7 @@ from ...engines.base import Engine, EngineHost, SessionEngine
 from ...engines.registry import EngineEntry
 from ...model.chats import Chat, ContextSwitches, EffectiveConfig, Prompt
 from ...model.content import Block
+from ...model.failures import Failure
 from ...providers.base import (
     AssistantMessage,
     Completion,
@@ -40,6 +42,8 @@ from .build import BuiltRequest, build_request
 from .candidates import RequestSpec
 from .media import Showing
 from .resume import ResumeSnapshots
+
+logger = logging.getLogger(__name__)
 
 CONTINUE = "Go on with the answer that was interrupted."
 """The prompt for an unfinished turn: what was said of it is in the engine's session, or in the history."""
@@ -139,6 +143,21 @@ class EngineBackground:
         row = EngineSessionRow(self._session, self._turn.id)
         with anyio.CancelScope(shield=True):
             await self._store.engine_sessions.put(self._environment.chat.id, entry.name, row)
+
+    def note_answered_soon(self, entry: EngineEntry) -> anyio.Event:
+        """The same in the background, since the end of the turn need not wait for it. Returns what is set then."""
+        done = anyio.Event()
+
+        async def note() -> None:
+            try:
+                await self.note_answered(entry)
+            except Failure as failure:
+                logger.warning("the session of an engine was not recorded", extra={"error": failure.message})
+            finally:
+                done.set()
+
+        self._environment.services.tasks.start_soon(note)
+        return done
 
     async def _assemble(
         self,

@@ -72,6 +72,8 @@ class TurnRunner:
         self.last_request: build.BuiltRequest | None = None
         """The newest request, by which a compaction is planned; None after a compaction."""
         self._outside: outside_changes.OutsideChanges | None = None
+        self._noted: anyio.Event | None = None
+        """Set when the session of the last turn is recorded; the next one reads it."""
         self._given: dict[str, str] = {}
         """By session of an engine, the instructions that it was given."""
         self._compactions = 0
@@ -171,6 +173,8 @@ class TurnRunner:
                 background = engine_background.EngineBackground(
                     self._environment, turn, self.showing, self._resume_snapshots, self._given
                 )
+                if self._noted is not None:
+                    await self._noted.wait()
                 host = await background.prepare(engine, opened, chat, config, prompt, added)
                 request = msgspec.structs.replace(request, host=host, prompt=host.prompt)
                 return await self._run_recorded(engine, background, opened, request, turn)
@@ -194,7 +198,7 @@ class TurnRunner:
             raise
         finally:
             await self._outside.record(turn, turn.engine)
-        await background.note_answered(engine)
+        self._noted = background.note_answered_soon(engine)
         return reason
 
     async def _run_tool(self, turn: RunningTurn, tools: Toolbox, call: ToolCall) -> CallResult:

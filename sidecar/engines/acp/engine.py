@@ -137,12 +137,13 @@ class AcpEngine:
         for method in methods:
             params = {"sessionId": known, **self._setup()}
             try:
-                await self._ask_logged_in(connection, method, params)
+                resumed = await self._ask_logged_in(connection, method, params)
             except RpcError as error:
                 logger.info(
                     "an agent did not resume", extra={"engine": self._agent.name, "error": error.message}
                 )
                 continue
+            await self._choose_mode(connection, known, resumed)
             return known
         connection.session_id = None
         return None
@@ -157,6 +158,7 @@ class AcpEngine:
         if not isinstance(session, str) or not session:
             raise Failure("provider_error", f"{self._agent.title} made no session", reason="agent_refused")
         connection.session_id = session
+        await self._choose_mode(connection, session, made)
         await self._choose_model(connection, session, made)
         return session
 
@@ -189,6 +191,26 @@ class AcpEngine:
             and has_key
             and agent.method in {method.get("id") for method in connection.auth_methods}
         )
+
+    async def _choose_mode(self, connection: AgentConnection, session: str, made: JsonObject) -> None:
+        """Set the mode in which the agent asks, where its own default decides without the user."""
+        wanted, modes = self._agent.mode, _object(made.get("modes"))
+        offered = modes.get("availableModes")
+        if wanted is None or not isinstance(offered, list) or modes.get("currentModeId") == wanted:
+            return
+        names = [str(mode.get("id")) for mode in offered if isinstance(mode, dict)]
+        try:
+            if wanted not in names:
+                raise RpcError(-32602, f"it has {', '.join(names)}")
+            await connection.request("session/set_mode", {"sessionId": session, "modeId": wanted})
+        except RpcError as error:
+            # Without it the agent may act where the user expects to be asked.
+            raise Failure(
+                "provider_error",
+                f"{self._agent.title} has no mode {wanted!r}: {error.message}",
+                reason="agent_refused",
+                hint=f"Set `engines.{self._agent.name}.mode` to one of its modes",
+            ) from error
 
     async def _choose_model(self, connection: AgentConnection, session: str, made: JsonObject) -> None:
         """Set the model that the settings name, by the option of the agent that offers it."""

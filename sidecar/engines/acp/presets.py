@@ -36,6 +36,8 @@ class AgentCommand(msgspec.Struct, frozen=True):
     """The authentication method to ask for when the agent wants a login."""
     method_variable: str | None = None
     """The environment variable without which that method cannot work."""
+    mode: str | None = None
+    """The agent's own mode, where its default would act without asking."""
     model: str | None = None
     window: int = DEFAULT_WINDOW
     start_s: float = START_S
@@ -67,6 +69,8 @@ _PRESETS = (
         login="Run `codex login`, or set OPENAI_API_KEY",
         key_variables=("OPENAI_API_KEY", "CODEX_API_KEY"),
         login_files=(".codex/auth.json",),
+        # By default another model reviews what needs an approval, and the user is not asked.
+        mode="read-only",
         method="openai-api-key",
         method_variable="OPENAI_API_KEY",
     ),
@@ -145,6 +149,7 @@ def configured_agents(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Agen
             login_files=base.login_files,
             method=table.get("login") or base.method,
             method_variable=None if table.get("login") else base.method_variable,
+            mode=table.get("mode") or base.mode,
             model=table.get("model") or base.model,
             window=table.get("window") or base.window,
             start_s=table.get("start_timeout") or base.start_s,

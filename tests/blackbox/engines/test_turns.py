@@ -236,3 +236,44 @@ def test_a_rewound_chat_gets_a_new_session_without_the_hidden_turns(bench: Engin
 
     assert "say first" in told
     assert "second" not in told
+
+
+def test_the_mode_and_the_model_of_the_settings_are_chosen(bench: EngineBench) -> None:
+    bench.start(mode="asking", model="large")
+
+    assert bench.said("choices") == "asking large"
+
+
+@pytest.mark.parametrize(("key", "words"), [("mode", "free, asking"), ("model", "No such model")])
+def test_a_mode_or_model_that_the_agent_does_not_have_fails_the_turn(
+    bench: EngineBench, key: str, words: str
+) -> None:
+    bench.start(**{key: "unknown"})
+
+    error = bench.run("say Hello")["error"]
+
+    assert words in error["message"]
+    assert bench.said("say Hello") == ""
+
+
+def test_engines_list_says_what_is_installed_and_why_not(bench: EngineBench) -> None:
+    sidecar = bench.start()
+
+    found = {engine["name"]: engine for engine in sidecar.call("engines/list")["items"]}
+
+    assert (found["native"]["ready"], found["acp:own"]["ready"]) == (True, True)
+    assert found["acp:own"]["path"]
+    missing = found["acp:qwen-code"]
+    assert (missing["installed"], missing["ready"], missing["code"]) == (False, False, "not_installed")
+    assert missing["install"] == "npm install -g @qwen-code/qwen-code"
+    assert found["copilot"]["code"] == "not_installed"
+
+
+def test_a_missing_copilot_is_one_error_with_the_commands_that_install_it(bench: EngineBench) -> None:
+    sidecar = bench.start()
+    sidecar.call("chat/configure", chatId="c", set={"engine": "copilot"})
+
+    error = bench.run("say Hello")["error"]
+
+    assert error["data"]["reason"] == "agent_missing"
+    assert "npm install -g @github/copilot" in error["message"]
