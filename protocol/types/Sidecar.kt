@@ -4269,6 +4269,12 @@ data class PermissionRequest(
     val language: String? = null,
     /** Why it asks, such as a protected name or a command that was not understood. */
     val reason: String? = null,
+    /**
+     * The same by name, to translate: no rule allows it, a rule or a hook asks, a protected or secret name, a
+     * command that was not understood, a file outside the project, a chat that only reads, or a defect of the
+     * policy.
+     */
+    val reasonCode: PermissionRequestReasonCode? = null,
     /** Of a command or code: whether it would run in the sandbox, and why not. */
     val sandbox: Confinement? = null,
     /** Milliseconds since 1970, when it expires and is denied; absent when it does not expire. */
@@ -4281,6 +4287,21 @@ data class PermissionRequest(
     /** The hook that asks for the user's decision. */
     val hook: String? = null,
 )
+
+@Serializable
+@JvmInline
+value class PermissionRequestReasonCode(val value: String) {
+    companion object {
+        val HOOK = PermissionRequestReasonCode("hook")
+        val NO_RULE = PermissionRequestReasonCode("no_rule")
+        val NOT_UNDERSTOOD = PermissionRequestReasonCode("not_understood")
+        val OUTSIDE_PROJECT = PermissionRequestReasonCode("outside_project")
+        val POLICY_FAILED = PermissionRequestReasonCode("policy_failed")
+        val PROTECTED = PermissionRequestReasonCode("protected")
+        val READ_ONLY = PermissionRequestReasonCode("read_only")
+        val RULE = PermissionRequestReasonCode("rule")
+    }
+}
 
 /** A tool call that waits for a permission. What is shown is what will be done, byte for byte. */
 @Serializable
@@ -4314,6 +4335,12 @@ data class PermissionRequestedData(
     val language: String? = null,
     /** Why it asks, such as a protected name or a command that was not understood. */
     val reason: String? = null,
+    /**
+     * The same by name, to translate: no rule allows it, a rule or a hook asks, a protected or secret name, a
+     * command that was not understood, a file outside the project, a chat that only reads, or a defect of the
+     * policy.
+     */
+    val reasonCode: PermissionRequestedDataReasonCode? = null,
     /** Of a command or code: whether it would run in the sandbox, and why not. */
     val sandbox: Confinement? = null,
     /** Milliseconds since 1970, when it expires and is denied; absent when it does not expire. */
@@ -4326,6 +4353,21 @@ data class PermissionRequestedData(
     /** The hook that asks for the user's decision. */
     val hook: String? = null,
 )
+
+@Serializable
+@JvmInline
+value class PermissionRequestedDataReasonCode(val value: String) {
+    companion object {
+        val HOOK = PermissionRequestedDataReasonCode("hook")
+        val NO_RULE = PermissionRequestedDataReasonCode("no_rule")
+        val NOT_UNDERSTOOD = PermissionRequestedDataReasonCode("not_understood")
+        val OUTSIDE_PROJECT = PermissionRequestedDataReasonCode("outside_project")
+        val POLICY_FAILED = PermissionRequestedDataReasonCode("policy_failed")
+        val PROTECTED = PermissionRequestedDataReasonCode("protected")
+        val READ_ONLY = PermissionRequestedDataReasonCode("read_only")
+        val RULE = PermissionRequestedDataReasonCode("rule")
+    }
+}
 
 /** A tool call waits for a permission: the parameters of `permission/request`. */
 @Serializable

@@ -9013,6 +9013,10 @@ public struct PermissionRequest: Codable, Equatable, Sendable {
     public var language: String?
     /// Why it asks, such as a protected name or a command that was not understood.
     public var reason: String?
+    /// The same by name, to translate: no rule allows it, a rule or a hook asks, a protected or secret name, a
+    /// command that was not understood, a file outside the project, a chat that only reads, or a defect of the
+    /// policy.
+    public var reasonCode: PermissionRequestReasonCode?
     /// Of a command or code: whether it would run in the sandbox, and why not.
     public var sandbox: Confinement?
     /// Milliseconds since 1970, when it expires and is denied; absent when it does not expire.
@@ -9037,6 +9041,7 @@ public struct PermissionRequest: Codable, Equatable, Sendable {
         folder: String? = nil,
         language: String? = nil,
         reason: String? = nil,
+        reasonCode: PermissionRequestReasonCode? = nil,
         sandbox: Confinement? = nil,
         expiresAt: Int? = nil,
         rewritten: Rewritten? = nil,
@@ -9055,6 +9060,7 @@ public struct PermissionRequest: Codable, Equatable, Sendable {
         self.folder = folder
         self.language = language
         self.reason = reason
+        self.reasonCode = reasonCode
         self.sandbox = sandbox
         self.expiresAt = expiresAt
         self.rewritten = rewritten
@@ -9076,10 +9082,52 @@ public struct PermissionRequest: Codable, Equatable, Sendable {
         try container.encodeIfPresent(folder, forKey: .folder)
         try container.encodeIfPresent(language, forKey: .language)
         try container.encodeIfPresent(reason, forKey: .reason)
+        try container.encodeIfPresent(reasonCode, forKey: .reasonCode)
         try container.encodeIfPresent(sandbox, forKey: .sandbox)
         try container.encodeIfPresent(expiresAt, forKey: .expiresAt)
         try container.encodeIfPresent(rewritten, forKey: .rewritten)
         try container.encodeIfPresent(hook, forKey: .hook)
+    }
+}
+
+public enum PermissionRequestReasonCode: RawRepresentable, Codable, Hashable, Sendable {
+    case hook
+    case noRule
+    case notUnderstood
+    case outsideProject
+    case policyFailed
+    case protected
+    case readOnly
+    case rule
+    /// A value of a later version.
+    case unknown(String)
+
+    public init(rawValue: String) {
+        switch rawValue {
+        case "hook": self = .hook
+        case "no_rule": self = .noRule
+        case "not_understood": self = .notUnderstood
+        case "outside_project": self = .outsideProject
+        case "policy_failed": self = .policyFailed
+        case "protected": self = .protected
+        case "read_only": self = .readOnly
+        case "rule": self = .rule
+        default: self = .unknown(rawValue)
+        }
+    }
+
+    public var rawValue: String {
+        switch self {
+        case .hook: return "hook"
+        case .noRule: return "no_rule"
+        case .notUnderstood: return "not_understood"
+        case .outsideProject: return "outside_project"
+        case .policyFailed: return "policy_failed"
+        case .protected: return "protected"
+        case .readOnly: return "read_only"
+        case .rule: return "rule"
+        case .unknown(let value): return value
+        }
     }
 }
 
@@ -9112,6 +9160,10 @@ public struct PermissionRequestedData: Codable, Equatable, Sendable {
     public var language: String?
     /// Why it asks, such as a protected name or a command that was not understood.
     public var reason: String?
+    /// The same by name, to translate: no rule allows it, a rule or a hook asks, a protected or secret name, a
+    /// command that was not understood, a file outside the project, a chat that only reads, or a defect of the
+    /// policy.
+    public var reasonCode: PermissionRequestedDataReasonCode?
     /// Of a command or code: whether it would run in the sandbox, and why not.
     public var sandbox: Confinement?
     /// Milliseconds since 1970, when it expires and is denied; absent when it does not expire.
@@ -9136,6 +9188,7 @@ public struct PermissionRequestedData: Codable, Equatable, Sendable {
         folder: String? = nil,
         language: String? = nil,
         reason: String? = nil,
+        reasonCode: PermissionRequestedDataReasonCode? = nil,
         sandbox: Confinement? = nil,
         expiresAt: Int? = nil,
         rewritten: Rewritten? = nil,
@@ -9154,6 +9207,7 @@ public struct PermissionRequestedData: Codable, Equatable, Sendable {
         self.folder = folder
         self.language = language
         self.reason = reason
+        self.reasonCode = reasonCode
         self.sandbox = sandbox
         self.expiresAt = expiresAt
         self.rewritten = rewritten
@@ -9175,10 +9229,52 @@ public struct PermissionRequestedData: Codable, Equatable, Sendable {
         try container.encodeIfPresent(folder, forKey: .folder)
         try container.encodeIfPresent(language, forKey: .language)
         try container.encodeIfPresent(reason, forKey: .reason)
+        try container.encodeIfPresent(reasonCode, forKey: .reasonCode)
         try container.encodeIfPresent(sandbox, forKey: .sandbox)
         try container.encodeIfPresent(expiresAt, forKey: .expiresAt)
         try container.encodeIfPresent(rewritten, forKey: .rewritten)
         try container.encodeIfPresent(hook, forKey: .hook)
+    }
+}
+
+public enum PermissionRequestedDataReasonCode: RawRepresentable, Codable, Hashable, Sendable {
+    case hook
+    case noRule
+    case notUnderstood
+    case outsideProject
+    case policyFailed
+    case protected
+    case readOnly
+    case rule
+    /// A value of a later version.
+    case unknown(String)
+
+    public init(rawValue: String) {
+        switch rawValue {
+        case "hook": self = .hook
+        case "no_rule": self = .noRule
+        case "not_understood": self = .notUnderstood
+        case "outside_project": self = .outsideProject
+        case "policy_failed": self = .policyFailed
+        case "protected": self = .protected
+        case "read_only": self = .readOnly
+        case "rule": self = .rule
+        default: self = .unknown(rawValue)
+        }
+    }
+
+    public var rawValue: String {
+        switch self {
+        case .hook: return "hook"
+        case .noRule: return "no_rule"
+        case .notUnderstood: return "not_understood"
+        case .outsideProject: return "outside_project"
+        case .policyFailed: return "policy_failed"
+        case .protected: return "protected"
+        case .readOnly: return "read_only"
+        case .rule: return "rule"
+        case .unknown(let value): return value
+        }
     }
 }
 

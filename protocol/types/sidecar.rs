@@ -7011,6 +7011,12 @@ pub struct PermissionRequest {
     /// Why it asks, such as a protected name or a command that was not understood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The same by name, to translate: no rule allows it, a rule or a hook asks, a protected or secret name, a
+    /// command that was not understood, a file outside the project, a chat that only reads, or a defect of the
+    /// policy.
+    #[serde(rename = "reasonCode")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason_code: Option<PermissionRequestReasonCode>,
     /// Of a command or code: whether it would run in the sandbox, and why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Confinement>,
@@ -7025,6 +7031,60 @@ pub struct PermissionRequest {
     /// The hook that asks for the user's decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum PermissionRequestReasonCode {
+    Hook,
+    NoRule,
+    NotUnderstood,
+    OutsideProject,
+    PolicyFailed,
+    Protected,
+    ReadOnly,
+    Rule,
+    /// A value of a later version.
+    Unknown(String),
+}
+
+impl PermissionRequestReasonCode {
+    /// The value on the wire.
+    pub fn as_str(&self) -> &str {
+        match self {
+            PermissionRequestReasonCode::Hook => "hook",
+            PermissionRequestReasonCode::NoRule => "no_rule",
+            PermissionRequestReasonCode::NotUnderstood => "not_understood",
+            PermissionRequestReasonCode::OutsideProject => "outside_project",
+            PermissionRequestReasonCode::PolicyFailed => "policy_failed",
+            PermissionRequestReasonCode::Protected => "protected",
+            PermissionRequestReasonCode::ReadOnly => "read_only",
+            PermissionRequestReasonCode::Rule => "rule",
+            PermissionRequestReasonCode::Unknown(value) => value,
+        }
+    }
+}
+
+impl From<String> for PermissionRequestReasonCode {
+    fn from(value: String) -> Self {
+        match value.as_str() {
+            "hook" => PermissionRequestReasonCode::Hook,
+            "no_rule" => PermissionRequestReasonCode::NoRule,
+            "not_understood" => PermissionRequestReasonCode::NotUnderstood,
+            "outside_project" => PermissionRequestReasonCode::OutsideProject,
+            "policy_failed" => PermissionRequestReasonCode::PolicyFailed,
+            "protected" => PermissionRequestReasonCode::Protected,
+            "read_only" => PermissionRequestReasonCode::ReadOnly,
+            "rule" => PermissionRequestReasonCode::Rule,
+            _ => PermissionRequestReasonCode::Unknown(value),
+        }
+    }
+}
+
+impl From<PermissionRequestReasonCode> for String {
+    fn from(value: PermissionRequestReasonCode) -> Self {
+        value.as_str().to_owned()
+    }
 }
 
 /// A tool call that waits for a permission. What is shown is what will be done, byte for byte.
@@ -7065,6 +7125,12 @@ pub struct PermissionRequestedData {
     /// Why it asks, such as a protected name or a command that was not understood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The same by name, to translate: no rule allows it, a rule or a hook asks, a protected or secret name, a
+    /// command that was not understood, a file outside the project, a chat that only reads, or a defect of the
+    /// policy.
+    #[serde(rename = "reasonCode")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason_code: Option<PermissionRequestedDataReasonCode>,
     /// Of a command or code: whether it would run in the sandbox, and why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Confinement>,
@@ -7079,6 +7145,60 @@ pub struct PermissionRequestedData {
     /// The hook that asks for the user's decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum PermissionRequestedDataReasonCode {
+    Hook,
+    NoRule,
+    NotUnderstood,
+    OutsideProject,
+    PolicyFailed,
+    Protected,
+    ReadOnly,
+    Rule,
+    /// A value of a later version.
+    Unknown(String),
+}
+
+impl PermissionRequestedDataReasonCode {
+    /// The value on the wire.
+    pub fn as_str(&self) -> &str {
+        match self {
+            PermissionRequestedDataReasonCode::Hook => "hook",
+            PermissionRequestedDataReasonCode::NoRule => "no_rule",
+            PermissionRequestedDataReasonCode::NotUnderstood => "not_understood",
+            PermissionRequestedDataReasonCode::OutsideProject => "outside_project",
+            PermissionRequestedDataReasonCode::PolicyFailed => "policy_failed",
+            PermissionRequestedDataReasonCode::Protected => "protected",
+            PermissionRequestedDataReasonCode::ReadOnly => "read_only",
+            PermissionRequestedDataReasonCode::Rule => "rule",
+            PermissionRequestedDataReasonCode::Unknown(value) => value,
+        }
+    }
+}
+
+impl From<String> for PermissionRequestedDataReasonCode {
+    fn from(value: String) -> Self {
+        match value.as_str() {
+            "hook" => PermissionRequestedDataReasonCode::Hook,
+            "no_rule" => PermissionRequestedDataReasonCode::NoRule,
+            "not_understood" => PermissionRequestedDataReasonCode::NotUnderstood,
+            "outside_project" => PermissionRequestedDataReasonCode::OutsideProject,
+            "policy_failed" => PermissionRequestedDataReasonCode::PolicyFailed,
+            "protected" => PermissionRequestedDataReasonCode::Protected,
+            "read_only" => PermissionRequestedDataReasonCode::ReadOnly,
+            "rule" => PermissionRequestedDataReasonCode::Rule,
+            _ => PermissionRequestedDataReasonCode::Unknown(value),
+        }
+    }
+}
+
+impl From<PermissionRequestedDataReasonCode> for String {
+    fn from(value: PermissionRequestedDataReasonCode) -> Self {
+        value.as_str().to_owned()
+    }
 }
 
 /// A tool call waits for a permission: the parameters of `permission/request`.

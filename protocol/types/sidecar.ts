@@ -3583,6 +3583,12 @@ export interface PermissionRequest {
   language?: string;
   /** Why it asks, such as a protected name or a command that was not understood. */
   reason?: string;
+  /**
+   * The same by name, to translate: no rule allows it, a rule or a hook asks, a protected or secret name, a
+   * command that was not understood, a file outside the project, a chat that only reads, or a defect of the
+   * policy.
+   */
+  reasonCode?: PermissionRequestReasonCode | Later;
   /** Of a command or code: whether it would run in the sandbox, and why not. */
   sandbox?: Confinement;
   /** Milliseconds since 1970, when it expires and is denied; absent when it does not expire. */
@@ -3595,6 +3601,16 @@ export interface PermissionRequest {
   /** The hook that asks for the user's decision. */
   hook?: string;
 }
+
+export type PermissionRequestReasonCode =
+  | "hook"
+  | "no_rule"
+  | "not_understood"
+  | "outside_project"
+  | "policy_failed"
+  | "protected"
+  | "read_only"
+  | "rule";
 
 /** A tool call that waits for a permission. What is shown is what will be done, byte for byte. */
 export interface PermissionRequestedData {
@@ -3627,6 +3643,12 @@ export interface PermissionRequestedData {
   language?: string | null;
   /** Why it asks, such as a protected name or a command that was not understood. */
   reason?: string | null;
+  /**
+   * The same by name, to translate: no rule allows it, a rule or a hook asks, a protected or secret name, a
+   * command that was not understood, a file outside the project, a chat that only reads, or a defect of the
+   * policy.
+   */
+  reasonCode?: PermissionRequestedDataReasonCode | Later | null;
   /** Of a command or code: whether it would run in the sandbox, and why not. */
   sandbox?: Confinement | null;
   /** Milliseconds since 1970, when it expires and is denied; absent when it does not expire. */
@@ -3639,6 +3661,16 @@ export interface PermissionRequestedData {
   /** The hook that asks for the user's decision. */
   hook?: string | null;
 }
+
+export type PermissionRequestedDataReasonCode =
+  | "hook"
+  | "no_rule"
+  | "not_understood"
+  | "outside_project"
+  | "policy_failed"
+  | "protected"
+  | "read_only"
+  | "rule";
 
 /** A tool call waits for a permission: the parameters of `permission/request`. */
 export interface PermissionRequestedEvent {

@@ -107,11 +107,18 @@ HOST_ASKED = "host-asked"
 """The mode of a call whose host has asked its user: like `auto` for what the user has seen."""
 
 
+AskCode = Literal["no_rule", "protected", "not_understood", "outside_project", "read_only", "policy_failed"]
+"""Why policy asks, by a name that an app can translate."""
+
+
 class PolicyDecision(msgspec.Struct, frozen=True):
+    """`code` names the reason why policy asks or denies."""
+
     effect: Effect
     by: Literal["rule", "policy", "hook"]
     rule: Rule | None
     reason: str
+    code: AskCode | None = None
 
 
 class HookAdvice(msgspec.Struct, frozen=True):
@@ -136,15 +143,16 @@ def decide(
     if denying:
         return _by_rule(denying)
     if mode == "read-only" and subject.kind in ("edit", "run", "fetch"):
-        return _by_policy("deny", "the chat is read-only")
-    reason = subject.always_asks or protection_reason(subject, parsed) or _code_doubt(subject, rules)
-    if reason:
-        return _by_policy("ask", reason)
+        return _by_policy("deny", "the chat is read-only", "read_only")
+    if reason := subject.always_asks or protection_reason(subject, parsed):
+        return _by_policy("ask", reason, "protected")
+    if reason := _code_doubt(subject, rules):
+        return _by_policy("ask", reason, "not_understood")
     asking = _first_stopping_rule("ask", subject, parsed, rules)
     if asking:
         return _by_rule(asking)
     if mode == "read-only" and subject.kind in ("mcp", "app-tool") and not subject.reads_only:
-        return _by_policy("ask", "the chat is read-only, and this tool may change something")
+        return _by_policy("ask", "the chat is read-only, and this tool may change something", "read_only")
     if hook and hook.effect == "ask":
         return _by_hook(hook)
     reason = _possible_evasion(subject, parsed, rules)
@@ -158,7 +166,7 @@ def decide(
     reason = reason or find_withheld(subject, parsed, rules)
     reason = reason or _unchecked_reason(subject, parsed)
     if reason:
-        return _by_policy("ask", reason)
+        return _by_policy("ask", reason, "not_understood")
     if hook and not (subject.kind == "read" and any(map(secret_reason, subject.stoppable_files))):
         return _by_hook(hook)
     return _by_mode(subject, parsed, mode, folders)
@@ -175,7 +183,8 @@ def safe_decide(
     try:
         return decide(subject, mode, rules, folders, hook)
     except Exception as error:
-        return _by_policy("ask", f"the permission policy failed ({type(error).__name__}: {error})"[:300])
+        reason = f"the permission policy failed ({type(error).__name__}: {error})"[:300]
+        return _by_policy("ask", reason, "policy_failed")
 
 
 def parse_subject(subject: Subject) -> ParsedCommand | None:
@@ -441,7 +450,9 @@ def _by_mode(
         return _by_policy("allow", "the host of the agent has asked its user")
     if subject.kind == "read":
         reason = next(filter(None, map(secret_reason, subject.stoppable_files)), None)
-        return _by_policy("ask", reason) if reason else _by_policy("allow", "reading needs no permission")
+        if reason:
+            return _by_policy("ask", reason, "protected")
+        return _by_policy("allow", "reading needs no permission")
     # The user saw the first address only: a redirect to another host asks again.
     if subject.kind == "fetch" and subject.after and not _leaves_host(subject):
         return _by_policy("allow", "it is on the host that was permitted")
@@ -450,10 +461,10 @@ def _by_mode(
     if subject.kind == "edit" and mode == "accept-edits":
         if all(_is_inside(path, folders) for path in subject.files):
             return _by_policy("allow", "edits in the project are accepted")
-        return _by_policy("ask", "it is outside the project")
+        return _by_policy("ask", "it is outside the project", "outside_project")
     if parsed is not None and parsed.unclear:
-        return _by_policy("ask", f"the command is not understood: {parsed.unclear}")
-    return _by_policy("ask", "no rule allows it")
+        return _by_policy("ask", f"the command is not understood: {parsed.unclear}", "not_understood")
+    return _by_policy("ask", "no rule allows it", "no_rule")
 
 
 def _leaves_host(subject: Subject) -> bool:
@@ -483,5 +494,5 @@ def _by_hook(hook: HookAdvice) -> PolicyDecision:
     )
 
 
-def _by_policy(effect: Effect, reason: str) -> PolicyDecision:
-    return PolicyDecision(effect, "policy", None, reason)
+def _by_policy(effect: Effect, reason: str, code: AskCode | None = None) -> PolicyDecision:
+    return PolicyDecision(effect, "policy", None, reason, code)

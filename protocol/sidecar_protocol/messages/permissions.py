@@ -86,6 +86,21 @@ class PermissionRequest(ChatRef, kw_only=True, frozen=True):
     """What the subject is written in when it is code; absent for a command line."""
     reason: str | None = None
     """Why it asks, such as a protected name or a command that was not understood."""
+    reason_code: (
+        Literal[
+            "no_rule",
+            "rule",
+            "hook",
+            "protected",
+            "not_understood",
+            "outside_project",
+            "read_only",
+            "policy_failed",
+        ]
+        | None
+    ) = None
+    """The same by name, to translate: no rule allows it, a rule or a hook asks, a protected or secret name, a command
+    that was not understood, a file outside the project, a chat that only reads, or a defect of the policy."""
     sandbox: Confinement | None = None
     """Of a command or code: whether it would run in the sandbox, and why not."""
     expires_at: int | None = None

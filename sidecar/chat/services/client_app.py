@@ -68,6 +68,7 @@ class PermissionRequest(CallAddress, kw_only=True, frozen=True):
     sandbox: Confinement | None = None
     rewritten: Rewritten | None = None
     hook: str | None = None
+    reason_code: str | None = None
     expires_at: int | None = None
 
 

@@ -296,6 +296,7 @@ def _request(case: _PermissionCase) -> PermissionRequest:
         title=_title(item, subject),
         subject=_resolved_subject(subject),
         reason=decision.reason,
+        reason_code=decision.code or (decision.by if decision.by != "policy" else "no_rule"),
         changes=list(case.changes),
         options=options,
         folder=subject.folder,

@@ -192,7 +192,11 @@ def test_a_decision_says_by_what_and_why() -> None:
         "allow", "rule", allowing, "a rule allows run(ls *)"
     )
     assert decide(Subject("run", "ls `x`"), "ask", [allowing]) == PolicyDecision(
-        "ask", "policy", None, "the command is not understood: it has a command substitution"
+        "ask",
+        "policy",
+        None,
+        "the command is not understood: it has a command substitution",
+        "not_understood",
     )
 
 
@@ -203,7 +207,24 @@ def test_a_fault_in_the_policy_asks_and_says_so() -> None:
         "policy",
         None,
         "the permission policy failed (AttributeError: 'object' object has no attribute 'effect')",
+        "policy_failed",
     )
+
+
+@pytest.mark.parametrize(
+    ("subject", "mode", "code"),
+    [
+        (Subject("edit", "a.py"), "ask", "no_rule"),
+        (Subject("edit", ".git/hooks/pre-commit"), "auto", "protected"),
+        (Subject("read", ".env"), "ask", "protected"),
+        (Subject("run", "ls `x`"), "ask", "not_understood"),
+        (Subject("edit", "/elsewhere/a"), "accept-edits", "outside_project"),
+        (Subject("mcp", "mcp__docs__write"), "read-only", "read_only"),
+    ],
+)
+def test_what_asks_has_a_code(subject: Subject, mode: str, code: str) -> None:
+    decision = decide(subject, mode, [])
+    assert (decision.effect, decision.code) == ("ask", code)
     assert safe_decide(Subject("run", "ls"), "auto", []).effect == "allow"
 
 
