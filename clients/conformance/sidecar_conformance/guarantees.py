@@ -59,6 +59,7 @@ _NATIVE = (
             "test_configure.py",
         ),
     ),
+    Guarantee("paths", "Files are replaced only when asked, its own never.", ("test_named_paths.py",)),
     Guarantee("media", "What is no image or audio is refused.", ("test_media.py",)),
     Guarantee("long", "Long work blocks nobody and survives a crash.", ("test_long_operations.py",)),
     Guarantee("delete", "A deleted chat is gone from the files.", ("test_delete.py",)),

@@ -24,9 +24,9 @@ FAILED_GUARANTEES = {
     "deletes the log at start": "durability",
     "ignores the lease": "processes",
     "drops deltas under pressure": "turns",
-    "swallows a broken pipe": "lifecycle",
+    "replaces a file unasked": "paths",
     "lets a cancelled request undo a change": "connection",
-    "leaves the turn of a dead owner open": "recovery",
+    "leaves the turn of a dead owner open": "processes",
 }
 """By mutant, the guarantee of the kit that it breaks."""
 
