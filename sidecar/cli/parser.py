@@ -43,6 +43,7 @@ def build_parser() -> ArgumentParser:
         _providers,
         _models,
         _doctor,
+        _upgrade,
         _backup,
         _restore,
         _verify,
@@ -303,6 +304,14 @@ def _doctor(commands: Any) -> None:
         action="store_true",
         help="save what can be read of a damaged database and keep the damaged file; stop every sidecar first",
     )
+    _add_common(parser)
+
+
+def _upgrade(commands: Any) -> None:
+    help = "print the command that upgrades this installation"
+    more = "It knows pip, uv, pipx, checkouts and programs that contain Python. It runs nothing."
+    description = f"{help[0].upper()}{help[1:]}.\n{more}"
+    parser = _add(commands, "upgrade", "upgrade:show", help, description=description)
     _add_common(parser)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import platform
+import re
 import shutil
 import sys
 import zipfile
@@ -26,11 +27,12 @@ from ..model.figures import Statistics
 from ..providers.registry import ProviderRegistry
 from ..settings import Settings, user_file
 from ..store import Store
+from ..store.engine.opening import FILE_NAME
 from ..store.engine.sqlite import IS_SAFE, SAFE_VERSION
 from ..store.engine.sqlite import VERSION as SQLITE_VERSION
 from ..store.lifecycle import LOW_DISK_BYTES
 from ..store.tables.statistics import StatisticsScope
-from ..system import distribution, sandbox
+from ..system import distribution, installation, processes, sandbox
 from ..system.distribution import Claim
 from ..system.programs import find_program
 from ..text.plural import counted
@@ -65,7 +67,8 @@ async def examine(
             *checks,
             Check("storage", "fail", f"storage_{store.reason or 'closed'}", store.message, store.action),
         ]
-    return [*checks, await _database(store), await anyio.to_thread.run_sync(_disk, store.data_dir)]
+    running = await anyio.to_thread.run_sync(_running, store.data_dir)
+    return [*checks, running, await _database(store), await anyio.to_thread.run_sync(_disk, store.data_dir)]
 
 
 async def write_report(
@@ -131,6 +134,32 @@ def _distribution() -> Check:
     if distribution.NAME not in ours:
         return Check("distribution", "ok", "distribution_none", "Runs from source; not installed by pip")
     return Check("distribution", "ok", "distribution", f"{distribution.NAME} {ours[distribution.NAME]}")
+
+
+def _running(data_dir: str) -> Check:
+    """Check that no process that has the database open is older than what is installed."""
+    installed = installation.installed_version()
+    if installed and _numbers(installed) > _numbers(__version__):
+        return _outdated(f"This sidecar is {__version__}, and {installed} is installed")
+    since = installation.installed_at()
+    if since is None or data_dir == ":memory:":
+        return Check("running", "ok", "running_unknown", f"This sidecar is {__version__}")
+    users = processes.processes_with_file(os.path.join(data_dir, FILE_NAME))
+    old = sorted(pid for pid, started in users.items() if started < since)
+    if old:
+        named = " and ".join(map(str, old))
+        return _outdated(
+            f"{counted(len(old), 'sidecars')} older than the installed {__version__}: process {named}"
+        )
+    return Check("running", "ok", "running", f"{counted(len(users), 'processes')} with the database open")
+
+
+def _outdated(message: str) -> Check:
+    return Check("running", "warn", "running_outdated", message, "Restart the app that started it")
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
 
 
 def _foreign_distribution(foreign: list[Claim]) -> Check:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,33 @@ def resident_bytes(pid: int) -> int:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def processes_with_file(path: str) -> dict[int, float]:
+    """Return when each process that has this file open was started, in seconds since 1970, by its pid. Empty where that
+    cannot be seen; processes of other users are not seen. Blocking.
+    """
+    if sys.platform != "linux":
+        return {}
+    path = os.path.realpath(path)
+    with open("/proc/uptime", encoding="ascii") as file:
+        booted_at = time.time() - float(file.read().split()[0])
+    ticks = os.sysconf("SC_CLK_TCK")
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    started = {pid: _start_time(pid) for pid in pids if _has_open(pid, path)}
+    return {pid: booted_at + after / ticks for pid, after in started.items() if after is not None}
+
+
+def _has_open(pid: int, path: str) -> bool:
+    folder = f"/proc/{pid}/fd"
+    try:
+        for name in os.listdir(folder):
+            with suppress(OSError):  # closed meanwhile
+                if os.readlink(f"{folder}/{name}") == path:
+                    return True
+    except OSError:  # ended, or of another user
+        pass
+    return False
 
 
 def parent_programs(most: int = 4) -> list[str]:
