@@ -1,4 +1,4 @@
-"""The kit fails each of ten mutants of the program, and passes the program itself in the same guarantees."""
+"""The kit fails each of these mutants of the program, and passes the program itself in the same guarantees."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ FAILED_GUARANTEES = {
     "deletes the log at start": "durability",
     "ignores the lease": "processes",
     "drops deltas under pressure": "turns",
+    "swallows a broken pipe": "lifecycle",
     "replaces a file unasked": "paths",
     "lets a cancelled request undo a change": "connection",
     "leaves the turn of a dead owner open": "processes",
@@ -52,6 +53,8 @@ def run_kit(place: Path, guarantee: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "sidecar", "serve"]
     return subprocess.run(
         [sys.executable, "-m", "sidecar_conformance", "--fail-fast", "--only", guarantee, "--", *command],
+        # Not the repository, whose program `-m sidecar` would find first.
+        cwd=place,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
