@@ -65,6 +65,7 @@ DETAILS = (
     "docs/index.md",
     "docs/media.md",
     "docs/scripted.md",
+    "docs/supervision.md",
     "docs/tools.md",
 )
 """The pages behind those, whose tables may have wide cells."""
