@@ -4018,6 +4018,141 @@ public enum Event: Codable, Equatable, Sendable {
     }
 }
 
+/// What every variant of `Event` has.
+public protocol EventMembers: Sendable {
+    /// The chat's session id.
+    var sessionId: String { get }
+    /// The app's name for the chat, or null.
+    var chatId: String? { get }
+    /// The chat's epoch.
+    var epoch: String { get }
+    /// Dense from 1 in the epoch.
+    var seq: Int { get }
+    /// Milliseconds since 1970.
+    var ts: Int { get }
+    /// Which variant it is, as the contract spells it.
+    var type: String { get }
+    /// The first seq of a combined run of deltas; `seq` when absent.
+    var from: Int? { get }
+    /// The turn that it belongs to.
+    var turnId: String? { get }
+}
+
+extension ChatStateEvent: EventMembers {}
+extension ChatRenamedEvent: EventMembers {}
+extension ChatRewoundEvent: EventMembers {}
+extension ChatDeletedEvent: EventMembers {}
+extension ConfigUpdatedEvent: EventMembers {}
+extension PromptAcceptedEvent: EventMembers {}
+extension PromptQueuedEvent: EventMembers {}
+extension PromptEditedEvent: EventMembers {}
+extension PromptRemovedEvent: EventMembers {}
+extension QueueUpdatedEvent: EventMembers {}
+extension TurnStartedEvent: EventMembers {}
+extension TurnEndedEvent: EventMembers {}
+extension ContextAssembledEvent: EventMembers {}
+extension CompactionStartedEvent: EventMembers {}
+extension CompactionEndedEvent: EventMembers {}
+extension CompactionUndoneEvent: EventMembers {}
+extension ImportStartedEvent: EventMembers {}
+extension ImportEndedEvent: EventMembers {}
+extension MessageStartedEvent: EventMembers {}
+extension MessageDeltaEvent: EventMembers {}
+extension MessageCompletedEvent: EventMembers {}
+extension ThoughtStartedEvent: EventMembers {}
+extension ThoughtDeltaEvent: EventMembers {}
+extension ThoughtCompletedEvent: EventMembers {}
+extension ToolStartedEvent: EventMembers {}
+extension ToolUpdatedEvent: EventMembers {}
+extension ToolOutputEvent: EventMembers {}
+extension ToolEndedEvent: EventMembers {}
+extension PlanUpdatedEvent: EventMembers {}
+extension PermissionRequestedEvent: EventMembers {}
+extension PermissionResolvedEvent: EventMembers {}
+extension InputRequestedEvent: EventMembers {}
+extension InputResolvedEvent: EventMembers {}
+extension HookStartedEvent: EventMembers {}
+extension HookRanEvent: EventMembers {}
+extension FilesUpdatedEvent: EventMembers {}
+extension PatchRecordedEvent: EventMembers {}
+extension PatchesClearedEvent: EventMembers {}
+extension CheckpointSavedEvent: EventMembers {}
+extension SnapshotRestoredEvent: EventMembers {}
+extension CommandResultEvent: EventMembers {}
+extension UsageUpdatedEvent: EventMembers {}
+extension NoticeEvent: EventMembers {}
+extension ErrorEvent: EventMembers {}
+extension OtherEvent: EventMembers {}
+
+extension Event {
+    public var members: any EventMembers {
+        switch self {
+        case .chatState(let value): return value
+        case .chatRenamed(let value): return value
+        case .chatRewound(let value): return value
+        case .chatDeleted(let value): return value
+        case .configUpdated(let value): return value
+        case .promptAccepted(let value): return value
+        case .promptQueued(let value): return value
+        case .promptEdited(let value): return value
+        case .promptRemoved(let value): return value
+        case .queueUpdated(let value): return value
+        case .turnStarted(let value): return value
+        case .turnEnded(let value): return value
+        case .contextAssembled(let value): return value
+        case .compactionStarted(let value): return value
+        case .compactionEnded(let value): return value
+        case .compactionUndone(let value): return value
+        case .importStarted(let value): return value
+        case .importEnded(let value): return value
+        case .messageStarted(let value): return value
+        case .messageDelta(let value): return value
+        case .messageCompleted(let value): return value
+        case .thoughtStarted(let value): return value
+        case .thoughtDelta(let value): return value
+        case .thoughtCompleted(let value): return value
+        case .toolStarted(let value): return value
+        case .toolUpdated(let value): return value
+        case .toolOutput(let value): return value
+        case .toolEnded(let value): return value
+        case .planUpdated(let value): return value
+        case .permissionRequested(let value): return value
+        case .permissionResolved(let value): return value
+        case .inputRequested(let value): return value
+        case .inputResolved(let value): return value
+        case .hookStarted(let value): return value
+        case .hookRan(let value): return value
+        case .filesUpdated(let value): return value
+        case .patchRecorded(let value): return value
+        case .patchesCleared(let value): return value
+        case .checkpointSaved(let value): return value
+        case .snapshotRestored(let value): return value
+        case .commandResult(let value): return value
+        case .usageUpdated(let value): return value
+        case .notice(let value): return value
+        case .error(let value): return value
+        case .other(let value): return value
+        }
+    }
+
+    /// The chat's session id.
+    public var sessionId: String { members.sessionId }
+    /// The app's name for the chat, or null.
+    public var chatId: String? { members.chatId }
+    /// The chat's epoch.
+    public var epoch: String { members.epoch }
+    /// Dense from 1 in the epoch.
+    public var seq: Int { members.seq }
+    /// Milliseconds since 1970.
+    public var ts: Int { members.ts }
+    /// Which variant it is, as the contract spells it.
+    public var type: String { members.type }
+    /// The first seq of a combined run of deltas; `seq` when absent.
+    public var from: Int? { members.from }
+    /// The turn that it belongs to.
+    public var turnId: String? { members.turnId }
+}
+
 /// The types that an event has now.
 public enum EventType: RawRepresentable, Codable, Hashable, Sendable {
     case chatState
@@ -6691,6 +6826,71 @@ public enum Item: Codable, Equatable, Sendable {
     }
 }
 
+/// What every variant of `Item` has.
+public protocol ItemMembers: Sendable {
+    /// Unique in the chat.
+    var id: String { get }
+    /// The turn that it is part of.
+    var turnId: String { get }
+    /// Which variant it is, as the contract spells it.
+    var type: String { get }
+    /// How far it came.
+    var status: ItemStatus { get }
+    /// Milliseconds since 1970.
+    var startedAt: Int { get }
+    /// Milliseconds since 1970; absent while it runs.
+    var endedAt: Int? { get }
+    /// A line to show.
+    var title: String? { get }
+    /// What a message or a thought says.
+    var text: String? { get }
+}
+
+extension UserItem: ItemMembers {}
+extension MessageItem: ItemMembers {}
+extension ThoughtItem: ItemMembers {}
+extension ToolItem: ItemMembers {}
+extension PlanItem: ItemMembers {}
+extension CompactionItem: ItemMembers {}
+extension CommandItem: ItemMembers {}
+extension NoticeItem: ItemMembers {}
+extension ErrorItem: ItemMembers {}
+extension OtherItem: ItemMembers {}
+
+extension Item {
+    public var members: any ItemMembers {
+        switch self {
+        case .user(let value): return value
+        case .message(let value): return value
+        case .thought(let value): return value
+        case .tool(let value): return value
+        case .plan(let value): return value
+        case .compaction(let value): return value
+        case .command(let value): return value
+        case .notice(let value): return value
+        case .error(let value): return value
+        case .other(let value): return value
+        }
+    }
+
+    /// Unique in the chat.
+    public var id: String { members.id }
+    /// The turn that it is part of.
+    public var turnId: String { members.turnId }
+    /// Which variant it is, as the contract spells it.
+    public var type: String { members.type }
+    /// How far it came.
+    public var status: ItemStatus { members.status }
+    /// Milliseconds since 1970.
+    public var startedAt: Int { members.startedAt }
+    /// Milliseconds since 1970; absent while it runs.
+    public var endedAt: Int? { members.endedAt }
+    /// A line to show.
+    public var title: String? { members.title }
+    /// What a message or a thought says.
+    public var text: String? { members.text }
+}
+
 public enum ItemStatus: RawRepresentable, Codable, Hashable, Sendable {
     case cancelled
     case completed
@@ -7405,7 +7605,7 @@ public struct ModelInfo: Codable, Equatable, Sendable {
         try container.encode(thinking, forKey: .thinking)
         try container.encode(images, forKey: .images)
         try container.encode(available, forKey: .available)
-        try container.encode(default, forKey: .default)
+        try container.encode(`default`, forKey: .default)
         try container.encodeIfPresent(prices, forKey: .prices)
         try container.encodeIfPresent(reason, forKey: .reason)
     }
@@ -12703,6 +12903,39 @@ public enum Status: Codable, Equatable, Sendable {
     }
 }
 
+/// What every variant of `Status` has.
+public protocol StatusMembers: Sendable {
+    /// Which variant it is, as the contract spells it.
+    var type: String { get }
+}
+
+extension ChatsChangedStatus: StatusMembers {}
+extension AccessStatus: StatusMembers {}
+extension StorageStatus: StatusMembers {}
+extension ModelsStatus: StatusMembers {}
+extension McpStatus: StatusMembers {}
+extension TrustStatus: StatusMembers {}
+extension ProgressStatus: StatusMembers {}
+extension OtherStatus: StatusMembers {}
+
+extension Status {
+    public var members: any StatusMembers {
+        switch self {
+        case .chatsChanged(let value): return value
+        case .access(let value): return value
+        case .storage(let value): return value
+        case .models(let value): return value
+        case .mcp(let value): return value
+        case .trust(let value): return value
+        case .progress(let value): return value
+        case .other(let value): return value
+        }
+    }
+
+    /// Which variant it is, as the contract spells it.
+    public var type: String { members.type }
+}
+
 /// The types that a status has now.
 public enum StatusType: RawRepresentable, Codable, Hashable, Sendable {
     case chatsChanged
@@ -14915,13 +15148,13 @@ public enum Methods {
 /// What the sidecar asks of the client.
 public enum Requests {
     /// Ask the user for permission to run a tool call. Cancelled when it is decided elsewhere.
-    public enum PermissionRequest: Call {
+    public enum PermissionRequestCall: Call {
         public typealias Params = PermissionRequest
         public typealias Result = PermissionAnswer
         public static let name = "permission/request"
     }
     /// Ask the user a question of the model. Cancelled when it is answered elsewhere.
-    public enum InputRequest: Call {
+    public enum InputRequestCall: Call {
         public typealias Params = InputRequest
         public typealias Result = InputAnswer
         public static let name = "input/request"

@@ -14,8 +14,10 @@ from .reference import pages
 
 PROTOCOL = Path(__file__).parents[2]
 TYPES = PROTOCOL / "types"
-TYPESCRIPT = PROTOCOL.parent / "clients" / "typescript" / "src" / "protocol.ts"
-"""The client's own copy: a package has only files of its folder."""
+CLIENTS = PROTOCOL.parent / "clients"
+TYPESCRIPT = CLIENTS / "typescript" / "src" / "protocol.ts"
+SWIFT = CLIENTS / "swift" / "Sources" / "SidecarClient" / "Protocol.swift"
+"""The clients' own copies: a package has only files of its folder."""
 
 
 def main() -> None:
@@ -35,6 +37,7 @@ def generate_files() -> dict[Path, str]:
         TYPES / "sidecar.schema.json": _json(json_schema()),
         **{TYPES / name: write(contract()) for name, write in LANGUAGES.values()},
         TYPESCRIPT: LANGUAGES["ts"][1](contract()),
+        SWIFT: LANGUAGES["swift"][1](contract()),
         **{PROTOCOL / path: text for path, text in pages(found, events).items()},
     }
 

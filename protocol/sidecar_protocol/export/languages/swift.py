@@ -102,7 +102,11 @@ def swift(contract: Contract) -> str:
     """The whole file."""
     codes = [f"    public static let {camel(name)} = {code}" for name, code in CODES.items()]
     parts = [_HEAD, "\n".join(["/// The codes of errors.", "public enum ErrorCode {", *codes, "}", ""])]
-    parts += ["\n".join([*_declaration(one), ""]) for one in contract.declarations]
+    objects = {one.name: one for one in contract.declarations if isinstance(one, Object)}
+    for one in contract.declarations:
+        parts.append("\n".join([*_declaration(one), ""]))
+        if isinstance(one, TaggedUnion):
+            parts.append("\n".join([*_shared_members(one, objects), ""]))
     parts.append(_calls("Methods", "What a client asks.", contract.methods))
     parts.append(_calls("Requests", "What the sidecar asks of the client.", contract.requests))
     return "\n".join(parts)
@@ -155,7 +159,7 @@ def _initializer(members: tuple[Member, ...]) -> list[str]:
 def _encoder(one: Object) -> list[str]:
     """What the compiler derives omits nil, also of a member that must be there as null."""
     lines = [
-        f"try container.encode{'' if member.required else 'IfPresent'}({member.name}, forKey: .{member.name})"
+        f"try container.encode{'' if member.required else 'IfPresent'}({_name(member.name)}, forKey: .{member.name})"
         for member in one.members
     ]
     if one.tag is not None:
@@ -231,6 +235,47 @@ def _union(one: TaggedUnion) -> list[str]:
     ]
 
 
+def _shared_members(one: TaggedUnion, objects: dict[str, Object]) -> list[str]:
+    """A protocol with what every variant has, so that an app reads `event.seq` without a switch."""
+    names = dict.fromkeys([*(variant.object for variant in one.variants), one.other])
+    shared = [
+        member
+        for member in objects[one.other].members
+        if all(
+            (member.name, _member_type(member)) in _typed_members(objects[name])
+            for name in names
+            if name != one.other
+        )
+    ]
+    cases = [f".{camel(variant.tag)}(let value)" for variant in one.variants] + [".other(let value)"]
+    lines = [
+        f"/// What every variant of `{one.name}` has.",
+        f"public protocol {one.name}Members: Sendable {{",
+    ]
+    for member in shared:
+        lines += indented(
+            [*comment(_shared_meaning(member)), f"var {_name(member.name)}: {_member_type(member)} {{ get }}"]
+        )
+    lines += ["}", "", *[f"extension {name}: {one.name}Members {{}}" for name in names], ""]
+    lines += [f"extension {one.name} {{", f"    public var members: any {one.name}Members {{"]
+    lines += indented(["switch self {", *[f"case {case}: return value" for case in cases], "}"], 8)
+    lines += ["    }", ""]
+    for member in shared:
+        getter = f"public var {_name(member.name)}: {_member_type(member)} {{ members.{member.name} }}"
+        lines += indented([*comment(_shared_meaning(member)), getter])
+    return [*lines, "}"]
+
+
+def _shared_meaning(member: Member) -> str:
+    """The other variant's `type` is of a later version; that of all of them is any."""
+    return "Which variant it is, as the contract spells it." if member.name == "type" else member.meaning
+
+
+def _typed_members(one: Object) -> set[tuple[str, str]]:
+    tag = {("type", "String")} if one.tag is not None else set()
+    return tag | {(member.name, _member_type(member)) for member in one.members}
+
+
 def _alternatives(name: str, types: tuple[Type, ...]) -> list[str]:
     cases = {camel(kind.name): _type(kind) for kind in types if isinstance(kind, Ref | Scalar)}
     read = [
@@ -259,7 +304,7 @@ def _calls(name: str, meaning: str, calls: tuple[Call, ...]) -> str:
         lines += indented(
             [
                 *comment(call.summary),
-                f"public enum {pascal(call.name)}: Call {{",
+                f"public enum {_call_name(call)}: Call {{",
                 f"    public typealias Params = {call.params}",
                 f"    public typealias Result = {call.result or '[String: JSONValue]'}",
                 f"    public static let name = {json.dumps(call.name)}",
@@ -267,3 +312,9 @@ def _calls(name: str, meaning: str, calls: tuple[Call, ...]) -> str:
             ]
         )
     return "\n".join([*lines, "}", ""])
+
+
+def _call_name(call: Call) -> str:
+    """Within the enum its own name hides a type of the same name, so that it cannot be its `Params`."""
+    name = pascal(call.name)
+    return f"{name}Call" if name in (call.params, call.result) else name
