@@ -116,6 +116,12 @@ test-rust: ## the generated types compile with Debian's rustc and decode the tra
 	  echo "needs: apt-get install cargo rustc librust-serde-derive-dev librust-serde-json-dev"; exit 1; }
 	cd tests/types/rust && PATH=/usr/bin:/bin cargo run --offline --quiet -- ../../../protocol/transcripts
 
+# The first run takes some minutes: it installs Debian 13 with its package `swiftlang` in a folder.
+.PHONY: test-swift
+test-swift: $(STAMP) ## builds the Swift client and runs its tests with the real sidecar (root, debootstrap, 3.4 GB)
+	tests/swift/toolchain.sh build
+	SIDECAR_SWIFT=1 $(BIN)/python -m pytest -n0 -s -v tests/swift
+
 types: ## types for TypeScript from protocol/openrpc.json compile, and misspelt ones do not (needs npm)
 	cd tests/types && npm ci --silent --no-audit --no-fund --ignore-scripts && node generate.mjs && npx --no-install tsc
 

@@ -27,6 +27,7 @@ from ...model.failures import Failure, invalid_param
 from ...tools.base import ToolOutcome
 from ...tools.names import BUILT_IN
 from . import greeting
+from .wire import with_changes
 
 DECISIONS: tuple[UserDecision, ...] = get_args(UserDecision)
 
@@ -58,7 +59,9 @@ class NativeClientApp:
         return self._tools
 
     async def ask_permission(self, request: PermissionRequest) -> PermissionAnswer:
-        return _permission_answer(await self._ask("permission/request", request))
+        # As its event has them: with every member that the contract requires of a change.
+        params = with_changes(msgspec.to_builtins(request))
+        return _permission_answer(await self._ask("permission/request", params))
 
     async def ask_input(self, request: InputRequest) -> InputAnswer:
         return _input_answer(await self._ask("input/request", request))
@@ -73,7 +76,7 @@ class NativeClientApp:
     async def write_buffer(self, request: BufferWrite) -> None:
         raise Failure("internal_error", "The wire contract has no request that writes a buffer")
 
-    async def _ask(self, method: str, request: msgspec.Struct) -> JsonObject:
+    async def _ask(self, method: str, request: msgspec.Struct | JsonObject) -> JsonObject:
         try:
             answer = await self._request(method, request)
         except RpcError as error:

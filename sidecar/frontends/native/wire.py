@@ -120,7 +120,14 @@ class EventEncoder:
 
 
 _CHANGE = {"added": 0, "removed": 0, "binary": False, "truncated": False}
-_PATCH = {"added": 0, "removed": 0, "binary": False, "truncated": False, "status": "applied"}
+_PATCH = {
+    "added": 0,
+    "removed": 0,
+    "binary": False,
+    "truncated": False,
+    "revertible": True,
+    "status": "applied",
+}
 """What the journal leaves out and every reader of the wire finds."""
 
 

@@ -142,9 +142,9 @@ public final class Chat {
         try await link.ask(Methods.ChatRename.self, ChatRenameParams(title: title, sessionId: sessionId))
     }
 
-    /// Set keys of the chat's configuration, as the contract spells them; null clears one. Returns all.
+    /// Set keys of the chat's configuration. Returns all.
     @discardableResult
-    public func configure(_ keys: [String: JSONValue]) async throws -> [String: JSONValue] {
+    public func configure(_ keys: ChatConfig) async throws -> ChatConfig {
         try await link.ask(Methods.ChatConfigure.self, ChatConfigureParams(set: keys, sessionId: sessionId)).config
     }
 

@@ -29,7 +29,7 @@ public struct Tool: Sendable {
 
 extension ToolCallResult {
     public init(text: String, isError: Bool? = nil) {
-        self.init(content: [["type": .string("text"), "text": .string(text)]], isError: isError)
+        self.init(content: [ContentBlock(type: .text, text: text)], isError: isError)
     }
 }
 

@@ -249,6 +249,9 @@ public struct Branch: Codable, Equatable, Sendable {
     public var tip: String
     /// How many turns it has, from the sibling to the tip.
     public var turns: Int
+    /// When the sibling started, in milliseconds since 1970. With the turn's own `startedAt` it puts all versions
+    /// in an order that stays: "2 of 3".
+    public var startedAt: Int
     /// When its newest turn started, in milliseconds since 1970.
     public var lastActivity: Int
 
@@ -256,12 +259,42 @@ public struct Branch: Codable, Equatable, Sendable {
         turnId: String,
         tip: String,
         turns: Int,
+        startedAt: Int,
         lastActivity: Int
     ) {
         self.turnId = turnId
         self.tip = tip
         self.turns = turns
+        self.startedAt = startedAt
         self.lastActivity = lastActivity
+    }
+}
+
+/// The most tokens that blocks of context may have.
+public struct Budgets: Codable, Equatable, Sendable {
+    /// Of one open file.
+    public var perFile: Int?
+    /// Of all open files.
+    public var openFiles: Int?
+    /// Of the diffs of recorded changes.
+    public var diffs: Int?
+    /// Of git's diff.
+    public var gitDiff: Int?
+    /// Of what was found in the index and in older turns.
+    public var retrieval: Int?
+
+    public init(
+        perFile: Int? = nil,
+        openFiles: Int? = nil,
+        diffs: Int? = nil,
+        gitDiff: Int? = nil,
+        retrieval: Int? = nil
+    ) {
+        self.perFile = perFile
+        self.openFiles = openFiles
+        self.diffs = diffs
+        self.gitDiff = gitDiff
+        self.retrieval = retrieval
     }
 }
 
@@ -457,11 +490,117 @@ public struct ChatCompactResult: Codable, Equatable, Sendable {
     }
 }
 
+/// The configuration of a chat. A key that the chat has not set has its value from the settings, and null
+/// clears it.
+public struct ChatConfig: Codable, Equatable, Sendable {
+    /// `provider:model`.
+    public var model: String?
+    /// What runs the turns.
+    public var engine: String?
+    /// How hard the model should think; one of its `efforts` in `models/list`.
+    public var effort: String?
+    /// Instructions for the model that are sent with every prompt of the chat.
+    public var instructions: String?
+    /// The folder that the chat works in, an absolute path.
+    public var projectPath: String?
+    /// What needs no permission.
+    public var mode: ChatConfigMode?
+    /// The context window in tokens, in place of the model's.
+    public var window: Int?
+    /// Tokens that are reserved for the answer.
+    public var outputReserve: Int?
+    /// How many requests to the model a turn may make.
+    public var maxSteps: Int?
+    /// Which tools the model may call.
+    public var tools: ToolChoice?
+    /// Switches for blocks of context. Keys that are absent keep their value.
+    public var gates: GateSwitches?
+    /// Kinds, ids or labels of blocks that are never sent.
+    public var exclude: [String]?
+    /// The most tokens of blocks. Keys that are absent keep their value.
+    public var budgets: Budgets?
+    /// When old turns are replaced by a summary. Keys that are absent keep their value.
+    public var compaction: CompactionConfig?
+    /// MCP servers of this chat alone.
+    public var mcpServers: [McpServer]?
+    /// Folders besides the project in which tools may work, absolute paths.
+    public var extraFolders: [String]?
+    /// The app's own data: JSON of at most `maxMetaBytes`.
+    public var meta: JSONValue?
+
+    public init(
+        model: String? = nil,
+        engine: String? = nil,
+        effort: String? = nil,
+        instructions: String? = nil,
+        projectPath: String? = nil,
+        mode: ChatConfigMode? = nil,
+        window: Int? = nil,
+        outputReserve: Int? = nil,
+        maxSteps: Int? = nil,
+        tools: ToolChoice? = nil,
+        gates: GateSwitches? = nil,
+        exclude: [String]? = nil,
+        budgets: Budgets? = nil,
+        compaction: CompactionConfig? = nil,
+        mcpServers: [McpServer]? = nil,
+        extraFolders: [String]? = nil,
+        meta: JSONValue? = nil
+    ) {
+        self.model = model
+        self.engine = engine
+        self.effort = effort
+        self.instructions = instructions
+        self.projectPath = projectPath
+        self.mode = mode
+        self.window = window
+        self.outputReserve = outputReserve
+        self.maxSteps = maxSteps
+        self.tools = tools
+        self.gates = gates
+        self.exclude = exclude
+        self.budgets = budgets
+        self.compaction = compaction
+        self.mcpServers = mcpServers
+        self.extraFolders = extraFolders
+        self.meta = meta
+    }
+}
+
+public enum ChatConfigMode: RawRepresentable, Codable, Hashable, Sendable {
+    case acceptEdits
+    case ask
+    case auto
+    case readOnly
+    /// A value of a later version.
+    case unknown(String)
+
+    public init(rawValue: String) {
+        switch rawValue {
+        case "accept-edits": self = .acceptEdits
+        case "ask": self = .ask
+        case "auto": self = .auto
+        case "read-only": self = .readOnly
+        default: self = .unknown(rawValue)
+        }
+    }
+
+    public var rawValue: String {
+        switch self {
+        case .acceptEdits: return "accept-edits"
+        case .ask: return "ask"
+        case .auto: return "auto"
+        case .readOnly: return "read-only"
+        case .unknown(let value): return value
+        }
+    }
+}
+
 public struct ChatConfigureParams: Codable, Equatable, Sendable {
     /// Keys and their new values; null clears one. In `mcpServers`, the values of `env` and `headers` and the
     /// query of `url` are secrets: they are shown as `(set)`, and one that is sent back as `(set)` keeps its
     /// value.
-    public var set: [String: JSONValue]
+    public var set: ChatConfig
     /// The app's own name for the chat: 1 to 512 bytes of UTF-8 after NFC.
     public var chatId: String?
     /// The project's folder. With a `chatId` it is the workspace; alone it is the chat's key.
@@ -472,7 +611,7 @@ public struct ChatConfigureParams: Codable, Equatable, Sendable {
     public var sessionId: String?
 
     public init(
-        set: [String: JSONValue],
+        set: ChatConfig,
         chatId: String? = nil,
         projectPath: String? = nil,
         namespace: String? = nil,
@@ -492,14 +631,14 @@ public struct ChatConfigureResult: Codable, Equatable, Sendable {
     /// The app's name for the chat; null for a chat that is keyed by its project or is the default one.
     public var chatId: String?
     /// The effective configuration after the change.
-    public var config: [String: JSONValue]
+    public var config: ChatConfig
     /// The seq of `config.updated`.
     public var seq: Int
 
     public init(
         sessionId: String,
         chatId: String?,
-        config: [String: JSONValue],
+        config: ChatConfig,
         seq: Int
     ) {
         self.sessionId = sessionId
@@ -994,7 +1133,8 @@ public struct ChatImportParams: Codable, Equatable, Sendable {
     public var path: String?
     /// The text itself, in place of `path`.
     public var data: String?
-    /// As in `chat/export`. Only `jsonl` can be imported: an export, or plain turns.
+    /// As in `chat/export`. Only `jsonl` can be imported: an export, or plain turns: a line
+    /// `{"role":"user","text":"…"}` for each prompt, and `{"role":"assistant","text":"…"}` for each answer.
     public var format: String?
     /// Add to a chat that has turns, instead of answering -32003.
     public var append: Bool?
@@ -1130,7 +1270,7 @@ public struct ChatOpenParams: Codable, Equatable, Sendable {
     /// How many of the newest turns the result contains.
     public var tail: Tail?
     /// Keys to set in the chat's configuration, as `chat/configure` does.
-    public var config: [String: JSONValue]?
+    public var config: ChatConfig?
 
     public init(
         chatId: String? = nil,
@@ -1140,7 +1280,7 @@ public struct ChatOpenParams: Codable, Equatable, Sendable {
         ifMissing: ChatOpenParamsIfMissing? = nil,
         after: ChatOpenParamsAfter? = nil,
         tail: Tail? = nil,
-        config: [String: JSONValue]? = nil
+        config: ChatConfig? = nil
     ) {
         self.chatId = chatId
         self.projectPath = projectPath
@@ -1247,7 +1387,7 @@ public struct ChatOpenResult: Codable, Equatable, Sendable {
     /// Tokens of the whole chat.
     public var usage: Usage
     /// The effective configuration of the chat.
-    public var config: [String: JSONValue]
+    public var config: ChatConfig
     /// The open files of the chat: pinned first, then the most recent.
     public var openFiles: [OpenFile]
     /// The chat's title, given or automatic.
@@ -1279,7 +1419,7 @@ public struct ChatOpenResult: Codable, Equatable, Sendable {
         queue: Queue,
         pending: [PendingRequest],
         usage: Usage,
-        config: [String: JSONValue],
+        config: ChatConfig,
         openFiles: [OpenFile],
         title: String? = nil,
         projectPath: String? = nil,
@@ -2310,6 +2450,30 @@ public struct CommandsListResult: Codable, Equatable, Sendable {
     }
 }
 
+/// When old turns are replaced by a summary.
+public struct CompactionConfig: Codable, Equatable, Sendable {
+    /// Whether the chat is compacted without being asked.
+    public var enabled: Bool?
+    /// The share of the budget from which it is compacted in the background.
+    public var background: Double?
+    /// The share from which a turn waits for that.
+    public var blocking: Double?
+    /// It is not compacted before it has so many turns.
+    public var postponedUntil: Int?
+
+    public init(
+        enabled: Bool? = nil,
+        background: Double? = nil,
+        blocking: Double? = nil,
+        postponedUntil: Int? = nil
+    ) {
+        self.enabled = enabled
+        self.background = background
+        self.blocking = blocking
+        self.postponedUntil = postponedUntil
+    }
+}
+
 /// The members of this type.
 public struct CompactionEndedData: Codable, Equatable, Sendable {
     /// The compaction with its summary, or with its `error`: then nothing has changed.
@@ -2655,9 +2819,9 @@ public struct CompactionUndoneEvent: Codable, Equatable, Sendable {
 /// The members of this type.
 public struct ConfigUpdatedData: Codable, Equatable, Sendable {
     /// The effective configuration as it is now, as in `chat/open`.
-    public var config: [String: JSONValue]
+    public var config: ChatConfig
 
-    public init(config: [String: JSONValue]) {
+    public init(config: ChatConfig) {
         self.config = config
     }
 }
@@ -3345,6 +3509,88 @@ public struct Empty: Codable, Equatable, Sendable {
     }
 }
 
+/// An engine that a chat can have, installed or not.
+public struct EngineInfo: Codable, Equatable, Sendable {
+    /// The value of `engine` in a chat's configuration.
+    public var name: String
+    /// Its name for people.
+    public var title: String
+    /// Whether its program is there.
+    public var installed: Bool
+    /// Whether a turn can be tried: it is installed, and not known to lack a login. Nothing is started.
+    public var ready: Bool
+    /// Whether a key or a stored login was found; absent when that cannot be seen without starting it.
+    public var loggedIn: Bool?
+    /// The program that is started.
+    public var path: String?
+    /// Why it is not ready, by name; an app has its own text for it.
+    public var code: EngineInfoCode?
+    /// The same in English, with what to do.
+    public var reason: String?
+    /// The command that installs it.
+    public var install: String?
+
+    public init(
+        name: String,
+        title: String,
+        installed: Bool,
+        ready: Bool,
+        loggedIn: Bool? = nil,
+        path: String? = nil,
+        code: EngineInfoCode? = nil,
+        reason: String? = nil,
+        install: String? = nil
+    ) {
+        self.name = name
+        self.title = title
+        self.installed = installed
+        self.ready = ready
+        self.loggedIn = loggedIn
+        self.path = path
+        self.code = code
+        self.reason = reason
+        self.install = install
+    }
+}
+
+public enum EngineInfoCode: RawRepresentable, Codable, Hashable, Sendable {
+    case noLogin
+    case notInstalled
+    /// A value of a later version.
+    case unknown(String)
+
+    public init(rawValue: String) {
+        switch rawValue {
+        case "no_login": self = .noLogin
+        case "not_installed": self = .notInstalled
+        default: self = .unknown(rawValue)
+        }
+    }
+
+    public var rawValue: String {
+        switch self {
+        case .noLogin: return "no_login"
+        case .notInstalled: return "not_installed"
+        case .unknown(let value): return value
+        }
+    }
+}
+
+public struct EnginesListResult: Codable, Equatable, Sendable {
+    /// The engines: Sidecar's own first, then agents by name.
+    public var items: [EngineInfo]
+    /// For the next page; absent on the last.
+    public var nextCursor: String?
+
+    public init(
+        items: [EngineInfo],
+        nextCursor: String? = nil
+    ) {
+        self.items = items
+        self.nextCursor = nextCursor
+    }
+}
+
 public enum EntryKind: RawRepresentable, Codable, Hashable, Sendable {
     case blocker
     case decision
@@ -3401,8 +3647,8 @@ public struct ErrorData: Codable, Equatable, Sendable {
     public var code: Int
     /// English, for developers.
     public var message: String
-    /// `name`, `reason?`, `params?`, `retryable`, `retryAfterMs?`, `sessionId?`, `action?`, `hint?`, `ref?`.
-    public var data: [String: JSONValue]
+    /// What an app shows in its own words.
+    public var data: ErrorDetails
     /// Whether the model is asked again.
     public var willRetry: Bool
     /// How often it was asked.
@@ -3413,7 +3659,7 @@ public struct ErrorData: Codable, Equatable, Sendable {
     public init(
         code: Int,
         message: String,
-        data: [String: JSONValue],
+        data: ErrorDetails,
         willRetry: Bool,
         attempt: Int,
         retryAt: Int
@@ -3449,6 +3695,22 @@ public struct ErrorDetails: Codable, Equatable, Sendable {
     public var hint: String?
     /// Where the log has more about it.
     public var ref: String?
+    /// Of `locked`: the process that writes to the chat.
+    public var owner: Owner?
+    /// Of `request_closed`: what was recorded, as the result of `permission/answer` or `input/answer`.
+    public var outcome: [String: JSONValue]?
+    /// Of `precondition_failed` after a revert or rewind: the problem of each file.
+    public var fileChanges: [FileRestore]?
+    /// Of `cursor_expired`: the chat's epoch.
+    public var epoch: String?
+    /// Of `cursor_expired`: the seq of its newest event.
+    public var lastSeq: Int?
+    /// Of `context_budget`: the tokens of what does not fit.
+    public var needed: Int?
+    /// Of `context_budget`: the tokens that there are for it.
+    public var available: Int?
+    /// Of `unsupported_version`: the versions that the sidecar speaks.
+    public var supported: [Int]?
 
     public init(
         name: String,
@@ -3460,7 +3722,15 @@ public struct ErrorDetails: Codable, Equatable, Sendable {
         chatId: String? = nil,
         action: String? = nil,
         hint: String? = nil,
-        ref: String? = nil
+        ref: String? = nil,
+        owner: Owner? = nil,
+        outcome: [String: JSONValue]? = nil,
+        fileChanges: [FileRestore]? = nil,
+        epoch: String? = nil,
+        lastSeq: Int? = nil,
+        needed: Int? = nil,
+        available: Int? = nil,
+        supported: [Int]? = nil
     ) {
         self.name = name
         self.retryable = retryable
@@ -3472,6 +3742,14 @@ public struct ErrorDetails: Codable, Equatable, Sendable {
         self.action = action
         self.hint = hint
         self.ref = ref
+        self.owner = owner
+        self.outcome = outcome
+        self.fileChanges = fileChanges
+        self.epoch = epoch
+        self.lastSeq = lastSeq
+        self.needed = needed
+        self.available = available
+        self.supported = supported
     }
 }
 
@@ -3575,7 +3853,7 @@ public struct ErrorObject: Codable, Equatable, Sendable {
     public var code: Int
     /// English, for developers.
     public var message: String
-    /// `name`, `reason?`, `params?`, `retryable`, `retryAfterMs?`, `sessionId?`, `action?`, `hint?`, `ref?`.
+    /// What an app shows in its own words.
     public var data: ErrorDetails
 
     public init(
@@ -4505,6 +4783,30 @@ public enum Gate: RawRepresentable, Codable, Hashable, Sendable {
         case .never: return "never"
         case .unknown(let value): return value
         }
+    }
+}
+
+/// Switches for the blocks of context of every prompt of the chat.
+public struct GateSwitches: Codable, Equatable, Sendable {
+    /// The open files.
+    public var openFiles: Gate?
+    /// What was changed lately.
+    public var patches: Gate?
+    /// The state of the working tree.
+    public var gitDiff: Gate?
+    /// What was found in the index and in older turns.
+    public var retrieval: Gate?
+
+    public init(
+        openFiles: Gate? = nil,
+        patches: Gate? = nil,
+        gitDiff: Gate? = nil,
+        retrieval: Gate? = nil
+    ) {
+        self.openFiles = openFiles
+        self.patches = patches
+        self.gitDiff = gitDiff
+        self.retrieval = retrieval
     }
 }
 
@@ -6935,6 +7237,54 @@ public enum McpDataState: RawRepresentable, Codable, Hashable, Sendable {
     }
 }
 
+/// An MCP server of the chat: one of `command` and `url`.
+public struct McpServer: Codable, Equatable, Sendable {
+    /// 1 to 64 letters, digits, `_` or `-`; its tools are called `mcp__NAME__TOOL`.
+    public var name: String
+    /// The program of a server to start.
+    public var command: String?
+    /// Its arguments.
+    public var args: [String]?
+    /// Variables of its environment; shown as `(set)`.
+    public var env: [String: String]?
+    /// The folder in which it is started.
+    public var cwd: String?
+    /// The address of a server to reach.
+    public var url: String?
+    /// Headers of each request to it; shown as `(set)`.
+    public var headers: [String: String]?
+    /// Maximum duration of a call.
+    public var timeoutMs: Int?
+    /// Maximum duration of its start.
+    public var startTimeoutMs: Int?
+    /// Whether it is used.
+    public var enabled: Bool?
+
+    public init(
+        name: String,
+        command: String? = nil,
+        args: [String]? = nil,
+        env: [String: String]? = nil,
+        cwd: String? = nil,
+        url: String? = nil,
+        headers: [String: String]? = nil,
+        timeoutMs: Int? = nil,
+        startTimeoutMs: Int? = nil,
+        enabled: Bool? = nil
+    ) {
+        self.name = name
+        self.command = command
+        self.args = args
+        self.env = env
+        self.cwd = cwd
+        self.url = url
+        self.headers = headers
+        self.timeoutMs = timeoutMs
+        self.startTimeoutMs = startTimeoutMs
+        self.enabled = enabled
+    }
+}
+
 /// An MCP server is in another state.
 public struct McpStatus: Codable, Equatable, Sendable {
     /// A server of `tools/list`.
@@ -7744,6 +8094,8 @@ public struct Patch: Codable, Equatable, Sendable {
     public var kind: PatchKind
     /// Whether it has no diff because the bytes are not text.
     public var binary: Bool
+    /// Whether the bytes before and after are known, so that it can be reverted.
+    public var revertible: Bool
     /// Whether its stored diff is truncated, or was removed for newer ones. It can be reverted and exported
     /// completely.
     public var truncated: Bool
@@ -7766,6 +8118,7 @@ public struct Patch: Codable, Equatable, Sendable {
         status: PatchStatus,
         kind: PatchKind,
         binary: Bool,
+        revertible: Bool,
         truncated: Bool,
         unifiedDiff: String? = nil,
         beforeHash: String? = nil,
@@ -7782,6 +8135,7 @@ public struct Patch: Codable, Equatable, Sendable {
         self.status = status
         self.kind = kind
         self.binary = binary
+        self.revertible = revertible
         self.truncated = truncated
         self.unifiedDiff = unifiedDiff
         self.beforeHash = beforeHash
@@ -7814,6 +8168,8 @@ public struct PatchInfo: Codable, Equatable, Sendable {
     public var kind: PatchInfoKind
     /// Whether it has no diff because the bytes are not text.
     public var binary: Bool
+    /// Whether the bytes before and after are known, so that it can be reverted.
+    public var revertible: Bool
     /// Whether its stored diff is truncated, or was removed for newer ones. It can be reverted and exported
     /// completely.
     public var truncated: Bool
@@ -7830,6 +8186,7 @@ public struct PatchInfo: Codable, Equatable, Sendable {
         status: PatchInfoStatus,
         kind: PatchInfoKind,
         binary: Bool,
+        revertible: Bool,
         truncated: Bool
     ) {
         self.id = id
@@ -7843,6 +8200,7 @@ public struct PatchInfo: Codable, Equatable, Sendable {
         self.status = status
         self.kind = kind
         self.binary = binary
+        self.revertible = revertible
         self.truncated = truncated
     }
 }
@@ -7953,6 +8311,8 @@ public struct PatchRecordedData: Codable, Equatable, Sendable {
     public var kind: PatchRecordedDataKind
     /// Whether it has no diff because the bytes are not text.
     public var binary: Bool
+    /// Whether the bytes before and after are known, so that it can be reverted.
+    public var revertible: Bool
     /// Whether its stored diff is truncated, or was removed for newer ones. It can be reverted and exported
     /// completely.
     public var truncated: Bool
@@ -7981,6 +8341,7 @@ public struct PatchRecordedData: Codable, Equatable, Sendable {
         status: PatchRecordedDataStatus,
         kind: PatchRecordedDataKind,
         binary: Bool,
+        revertible: Bool,
         truncated: Bool,
         itemId: String? = nil,
         beforeHash: String? = nil,
@@ -8000,6 +8361,7 @@ public struct PatchRecordedData: Codable, Equatable, Sendable {
         self.status = status
         self.kind = kind
         self.binary = binary
+        self.revertible = revertible
         self.truncated = truncated
         self.itemId = itemId
         self.beforeHash = beforeHash
@@ -8851,6 +9213,10 @@ public struct PermissionRequest: Codable, Equatable, Sendable {
     public var language: String?
     /// Why it asks, such as a protected name or a command that was not understood.
     public var reason: String?
+    /// The same by name, to translate: no rule allows it, a rule or a hook asks, a protected or secret name, a
+    /// command that was not understood, a file outside the project, a chat that only reads, or a defect of the
+    /// policy.
+    public var reasonCode: PermissionRequestReasonCode?
     /// Of a command or code: whether it would run in the sandbox, and why not.
     public var sandbox: Confinement?
     /// Milliseconds since 1970, when it expires and is denied; absent when it does not expire.
@@ -8875,6 +9241,7 @@ public struct PermissionRequest: Codable, Equatable, Sendable {
         folder: String? = nil,
         language: String? = nil,
         reason: String? = nil,
+        reasonCode: PermissionRequestReasonCode? = nil,
         sandbox: Confinement? = nil,
         expiresAt: Int? = nil,
         rewritten: Rewritten? = nil,
@@ -8893,6 +9260,7 @@ public struct PermissionRequest: Codable, Equatable, Sendable {
         self.folder = folder
         self.language = language
         self.reason = reason
+        self.reasonCode = reasonCode
         self.sandbox = sandbox
         self.expiresAt = expiresAt
         self.rewritten = rewritten
@@ -8914,10 +9282,52 @@ public struct PermissionRequest: Codable, Equatable, Sendable {
         try container.encodeIfPresent(folder, forKey: .folder)
         try container.encodeIfPresent(language, forKey: .language)
         try container.encodeIfPresent(reason, forKey: .reason)
+        try container.encodeIfPresent(reasonCode, forKey: .reasonCode)
         try container.encodeIfPresent(sandbox, forKey: .sandbox)
         try container.encodeIfPresent(expiresAt, forKey: .expiresAt)
         try container.encodeIfPresent(rewritten, forKey: .rewritten)
         try container.encodeIfPresent(hook, forKey: .hook)
+    }
+}
+
+public enum PermissionRequestReasonCode: RawRepresentable, Codable, Hashable, Sendable {
+    case hook
+    case noRule
+    case notUnderstood
+    case outsideProject
+    case policyFailed
+    case protected
+    case readOnly
+    case rule
+    /// A value of a later version.
+    case unknown(String)
+
+    public init(rawValue: String) {
+        switch rawValue {
+        case "hook": self = .hook
+        case "no_rule": self = .noRule
+        case "not_understood": self = .notUnderstood
+        case "outside_project": self = .outsideProject
+        case "policy_failed": self = .policyFailed
+        case "protected": self = .protected
+        case "read_only": self = .readOnly
+        case "rule": self = .rule
+        default: self = .unknown(rawValue)
+        }
+    }
+
+    public var rawValue: String {
+        switch self {
+        case .hook: return "hook"
+        case .noRule: return "no_rule"
+        case .notUnderstood: return "not_understood"
+        case .outsideProject: return "outside_project"
+        case .policyFailed: return "policy_failed"
+        case .protected: return "protected"
+        case .readOnly: return "read_only"
+        case .rule: return "rule"
+        case .unknown(let value): return value
+        }
     }
 }
 
@@ -8950,6 +9360,10 @@ public struct PermissionRequestedData: Codable, Equatable, Sendable {
     public var language: String?
     /// Why it asks, such as a protected name or a command that was not understood.
     public var reason: String?
+    /// The same by name, to translate: no rule allows it, a rule or a hook asks, a protected or secret name, a
+    /// command that was not understood, a file outside the project, a chat that only reads, or a defect of the
+    /// policy.
+    public var reasonCode: PermissionRequestedDataReasonCode?
     /// Of a command or code: whether it would run in the sandbox, and why not.
     public var sandbox: Confinement?
     /// Milliseconds since 1970, when it expires and is denied; absent when it does not expire.
@@ -8974,6 +9388,7 @@ public struct PermissionRequestedData: Codable, Equatable, Sendable {
         folder: String? = nil,
         language: String? = nil,
         reason: String? = nil,
+        reasonCode: PermissionRequestedDataReasonCode? = nil,
         sandbox: Confinement? = nil,
         expiresAt: Int? = nil,
         rewritten: Rewritten? = nil,
@@ -8992,6 +9407,7 @@ public struct PermissionRequestedData: Codable, Equatable, Sendable {
         self.folder = folder
         self.language = language
         self.reason = reason
+        self.reasonCode = reasonCode
         self.sandbox = sandbox
         self.expiresAt = expiresAt
         self.rewritten = rewritten
@@ -9013,10 +9429,52 @@ public struct PermissionRequestedData: Codable, Equatable, Sendable {
         try container.encodeIfPresent(folder, forKey: .folder)
         try container.encodeIfPresent(language, forKey: .language)
         try container.encodeIfPresent(reason, forKey: .reason)
+        try container.encodeIfPresent(reasonCode, forKey: .reasonCode)
         try container.encodeIfPresent(sandbox, forKey: .sandbox)
         try container.encodeIfPresent(expiresAt, forKey: .expiresAt)
         try container.encodeIfPresent(rewritten, forKey: .rewritten)
         try container.encodeIfPresent(hook, forKey: .hook)
+    }
+}
+
+public enum PermissionRequestedDataReasonCode: RawRepresentable, Codable, Hashable, Sendable {
+    case hook
+    case noRule
+    case notUnderstood
+    case outsideProject
+    case policyFailed
+    case protected
+    case readOnly
+    case rule
+    /// A value of a later version.
+    case unknown(String)
+
+    public init(rawValue: String) {
+        switch rawValue {
+        case "hook": self = .hook
+        case "no_rule": self = .noRule
+        case "not_understood": self = .notUnderstood
+        case "outside_project": self = .outsideProject
+        case "policy_failed": self = .policyFailed
+        case "protected": self = .protected
+        case "read_only": self = .readOnly
+        case "rule": self = .rule
+        default: self = .unknown(rawValue)
+        }
+    }
+
+    public var rawValue: String {
+        switch self {
+        case .hook: return "hook"
+        case .noRule: return "no_rule"
+        case .notUnderstood: return "not_understood"
+        case .outsideProject: return "outside_project"
+        case .policyFailed: return "policy_failed"
+        case .protected: return "protected"
+        case .readOnly: return "read_only"
+        case .rule: return "rule"
+        case .unknown(let value): return value
+        }
     }
 }
 
@@ -9622,11 +10080,13 @@ public struct PlanUpdatedEvent: Codable, Equatable, Sendable {
 
 /// The members of this type.
 public struct ProgressData: Codable, Equatable, Sendable {
-    /// The id of the request as text; `$/cancelRequest` ends it.
+    /// The id of the request as text; `$/cancelRequest` ends it. Loading a model is no request: it has an id of
+    /// its own, which `$/cancelRequest` takes as well.
     public var operationId: String
-    /// What is done: `import`, `history`, `fork`, `index` or `fetch`.
+    /// What is done: `import`, `history`, `fork`, `index`, `fetch`, or `load` (a model of this machine).
     public var kind: String
-    /// How much is done, in bytes (`import`, `history`, `fetch`), events (`fork`) or files (`index`).
+    /// How much is done, in bytes (`import`, `history`, `fetch`, `load`), events (`fork`) or files (`index`). Of
+    /// `load` it is an estimate, and 0 where the system does not tell how much a process has in memory.
     public var done: Int
     /// How much there is, when it is known.
     public var total: Int?
@@ -10153,7 +10613,7 @@ public struct PromptQueuedData: Codable, Equatable, Sendable {
     /// Its position in the queue, from 1.
     public var position: Int
     /// Settings of this prompt only, as `prompt/send` got them.
-    public var overrides: [String: JSONValue]?
+    public var overrides: PromptOverrides?
 
     public init(
         promptId: String,
@@ -10161,7 +10621,7 @@ public struct PromptQueuedData: Codable, Equatable, Sendable {
         delivery: PromptQueuedDataDelivery,
         content: [ContentBlock],
         position: Int,
-        overrides: [String: JSONValue]? = nil
+        overrides: PromptOverrides? = nil
     ) {
         self.promptId = promptId
         self.turnId = turnId
@@ -12914,16 +13374,32 @@ public struct ToolCallRequest: Codable, Equatable, Sendable {
 public struct ToolCallResult: Codable, Equatable, Sendable {
     /// The output of the tool, as content blocks; the model gets the text of `text` and `resource`, and `image`
     /// and `audio` (by `data`, `path` or `blobId`) if it takes them.
-    public var content: [[String: JSONValue]]
+    public var content: [ContentBlock]
     /// Whether it failed; the model gets the error and may try again.
     public var isError: Bool?
 
     public init(
-        content: [[String: JSONValue]],
+        content: [ContentBlock],
         isError: Bool? = nil
     ) {
         self.content = content
         self.isError = isError
+    }
+}
+
+/// Which tools the model may call.
+public struct ToolChoice: Codable, Equatable, Sendable {
+    /// Only these, by name; all when absent or empty.
+    public var allow: [String]?
+    /// None of these.
+    public var deny: [String]?
+
+    public init(
+        allow: [String]? = nil,
+        deny: [String]? = nil
+    ) {
+        self.allow = allow
+        self.deny = deny
     }
 }
 
@@ -13566,12 +14042,12 @@ public struct TrustData: Codable, Equatable, Sendable {
     /// Whether it is trusted.
     public var trusted: Bool
     /// What changed in its files since it was trusted, as in `project/trust`.
-    public var changes: [[String: JSONValue]]?
+    public var changes: [TrustChange]?
 
     public init(
         path: String,
         trusted: Bool,
-        changes: [[String: JSONValue]]? = nil
+        changes: [TrustChange]? = nil
     ) {
         self.path = path
         self.trusted = trusted
@@ -14485,6 +14961,12 @@ public enum Methods {
         public typealias Params = ToolsListParams
         public typealias Result = ToolsListResult
         public static let name = "tools/list"
+    }
+    /// The engines that can answer a chat: which are installed and logged in, and why not. Starts none.
+    public enum EnginesList: Call {
+        public typealias Params = Empty
+        public typealias Result = EnginesListResult
+        public static let name = "engines/list"
     }
     /// Replace the tools of the app that a model may call, from the next provider call on.
     public enum ToolsOffer: Call {

@@ -152,7 +152,7 @@ public final class Sidecar {
     /// Open a chat: resume it, or create it when there is none. The same object for the same session.
     public func chat(
         _ chatId: String? = nil, projectPath: String? = nil, namespace: String? = nil, sessionId: String? = nil,
-        config: [String: JSONValue]? = nil, ifMissing: ChatOpenParamsIfMissing? = nil, turns: Int = 30
+        config: ChatConfig? = nil, ifMissing: ChatOpenParamsIfMissing? = nil, turns: Int = 30
     ) async throws -> Chat {
         let params = ChatOpenParams(
             chatId: chatId, projectPath: projectPath, namespace: namespace, sessionId: sessionId,

@@ -57,7 +57,7 @@ final class TypesTests: XCTestCase {
             default: break
             }
         }
-        XCTAssertGreaterThan(count, 10)
+        XCTAssertGreaterThan(count, 8)
     }
 
     private func transcripts() throws -> [JSONValue] {
