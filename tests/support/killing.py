@@ -64,7 +64,14 @@ def flat(events: list[Json]) -> list[Json]:
             joined[-1] = {**last, "seq": event["seq"], "data": {**last["data"], "text": text}}
         else:
             joined.append({key: value for key, value in event.items() if key not in ("from", "ts")})
-    return joined
+    return [_without_nulls(event) for event in joined]
+
+
+def _without_nulls(value: Any) -> Any:
+    """Typed clients write a member that is null, where it may be absent, as absent."""
+    if isinstance(value, dict):
+        return {name: _without_nulls(member) for name, member in value.items() if member is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _assert_each_prompt_ran_once(events: list[Json]) -> None:

@@ -12,6 +12,7 @@ from tests.support.killing import kill_and_compare
 from tests.support.spawner import Spawner
 
 TOOLCHAIN = str(Path(__file__).with_name("toolchain.sh"))
+FOLDER = os.environ.get("SIDECAR_SWIFT_DIR", str(Path.home() / ".cache" / "sidecar-swift"))
 LIMIT_S = 900
 
 pytestmark = pytest.mark.skipif(
@@ -28,4 +29,6 @@ def test_its_own_tests_pass_with_the_real_sidecar() -> None:
 def test_fifty_kills_leave_the_transcript_that_the_journal_has(spawn: Spawner) -> None:
     seed = int(os.environ.get("SIDECAR_CRASH_SEED", "7"))
 
-    assert kill_and_compare(spawn, [TOOLCHAIN, "run", "Recorder"], 50, seed) >= 40
+    recorder = ["env", f"SIDECAR_SWIFT_DIR={FOLDER}", TOOLCHAIN, "run", "Recorder"]
+
+    assert kill_and_compare(spawn, recorder, 50, seed) >= 40
