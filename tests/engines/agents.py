@@ -191,6 +191,8 @@ AGENTS: dict[str, RealAgent] = {
             "GEMINI_CLI_HOME": str(home),
             "GEMINI_CLI_NO_RELAUNCH": "true",
             "GEMINI_SANDBOX": "false",
+            # Without a model it asks another one first, which of them should answer.
+            "GEMINI_MODEL": "gemini-2.5-pro",
         },
     ),
     "qwen-code": RealAgent(
