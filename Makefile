@@ -134,6 +134,32 @@ check: $(STAMP) ## formatter, linter, strict types, import contracts
 dist: $(STAMP) ## the wheel, binaries that need no Python, and a bill of materials; each is tried and measured (2 GB)
 	$(BIN)/python -m release $(ARGS)
 
+# Apart from .venv: tests need none of it.
+DOCS_VENV = .venv-docs
+DOCS_STAMP = $(DOCS_VENV)/.installed
+
+$(DOCS_STAMP): docs/site/requirements.txt
+	$(PYTHON) -m venv --clear $(DOCS_VENV)
+	$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r docs/site/requirements.txt
+	@touch $(DOCS_STAMP)
+
+COVERAGE = 7.17.3
+
+.PHONY: docs test-docs coverage
+docs: $(DOCS_STAMP) ## the documentation site in dist/docs, which needs no network to be read
+	$(DOCS_VENV)/bin/python docs/site/build.py
+
+test-docs: docs ## every page of the site in Chromium: links, console, phone width (needs Debian's chromium)
+	$(DOCS_VENV)/bin/python docs/site/check.py $(ARGS)
+
+coverage: $(STAMP) ## branches that the tests take, in spawned processes too; ARGS="tests/unit" measures a part
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check coverage==$(COVERAGE)
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest -m "not slow" -W "ignore::coverage.exceptions.CoverageWarning" $(ARGS) || true
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage html --quiet --directory dist/coverage
+	$(BIN)/python -m coverage report
+
 format: $(STAMP) ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -176,4 +202,4 @@ lock: $(STAMP) ## pin requirements-dev.txt anew
 	  --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --output-file requirements-dev.txt pyproject.toml
 
 clean: ## remove .venv and caches
-	rm -rf .venv .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-docs .mypy_cache .ruff_cache .hypothesis

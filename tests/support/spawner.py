@@ -24,7 +24,7 @@ COMMAND = shlex.split(os.environ.get("SIDECAR_TEST_COMMAND", "")) or [
 FRAMING = os.environ.get("SIDECAR_TEST_FRAMING", "lines")
 """How tests that do not choose separate their messages: `lines` or `headers`."""
 
-_KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "VIRTUAL_ENV", "PYTHONPATH")
+_KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "VIRTUAL_ENV", "PYTHONPATH", "COVERAGE_PROCESS_CONFIG")
 
 
 class Spawner:
