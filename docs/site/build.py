@@ -54,7 +54,7 @@ def main() -> int:
     sources = sorted({path for pattern in SOURCES for path in ROOT.glob(pattern)})
     linked: set[Path] = set()
     for source in sources:
-        text = _rewrite_links(source, set(sources), linked)
+        text = _rewrite_links(source, source.read_text("utf-8"), set(sources), linked)
         _write(PAGES / source.relative_to(ROOT), _adapt(text))
     for path in linked:
         _copy(path)
@@ -65,7 +65,7 @@ def main() -> int:
     return subprocess.run(command, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}).returncode
 
 
-def _rewrite_links(source: Path, pages: set[Path], linked: set[Path]) -> str:
+def _rewrite_links(source: Path, text: str, pages: set[Path], linked: set[Path]) -> str:
     """Point links to files that are no pages at the pages made of them, which are added to `linked`."""
 
     def target(found: re.Match[str]) -> str:
@@ -84,9 +84,7 @@ def _rewrite_links(source: Path, pages: set[Path], linked: set[Path]) -> str:
         return f"[{_title(file)}]({found[2]}" if file in pages else found[0]
 
     # On the site a page is known by its title, not by its path.
-    return _outside_fences(
-        source.read_text("utf-8"), lambda text: _LINK.sub(target, _PATH_LINK.sub(title, text))
-    )
+    return _outside_fences(text, lambda part: _LINK.sub(target, _PATH_LINK.sub(title, part)))
 
 
 def _title(page: Path) -> str:
