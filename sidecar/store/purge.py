@@ -16,7 +16,7 @@ from ..model.figures import PurgeCounts
 from .engine.database import Database
 from .engine.slices import write_slices
 from .engine.sqlite import Connection
-from .search import index_owners, index_removal
+from .search import index_owners, index_removal, message_removal
 from .tables import figures
 from .tables.projections import touch
 
@@ -81,8 +81,11 @@ class SlicedTable(msgspec.Struct, frozen=True):
     size: str = "0"
 
 
+MESSAGE_COST = 16
+"""As how many bytes a character of a message counts: its words are also removed from the full-text tables."""
+
 SLICED_TABLES = {
-    "messages": SlicedTable("id", "length(text)"),
+    "messages": SlicedTable("id", f"length(text) * {MESSAGE_COST}"),
     "events": SlicedTable("seq", "length(data)"),
     "prompts": SlicedTable("id"),
     "turns": SlicedTable("ordinal"),
@@ -96,16 +99,27 @@ SLICED_TABLES = {
 others are few, and are removed when the chat is marked."""
 
 SLICE_BYTES = 1024 * 1024
-"""Bytes of the rows that one transaction removes, unless one row alone has more: deleted pages are overwritten."""
+"""Bytes of the rows that one part of a transaction removes, unless one row alone has more: deleted pages are
+overwritten."""
+
+
+class _SharedTable(msgspec.Struct, frozen=True):
+    """A table whose rows several chats use, the bytes of a row, and where the uses are."""
+
+    table: str
+    size: str
+    used: str
+    column: str
+
+
+_SHARED = (
+    _SharedTable("blobs", "t.size", "blob_uses", "blob"),
+    _SharedTable("sent_texts", "length(t.data)", "sent_uses", "text"),
+)
 
 _ONLY_THIS_CHATS_BLOBS = (
     "FROM blobs WHERE id IN (SELECT blob FROM blob_uses WHERE chat = ?1) AND NOT EXISTS"
     " (SELECT 1 FROM blob_uses u JOIN chats c ON c.id = u.chat WHERE u.blob = blobs.id AND u.chat <> ?1"
-    " AND c.deleted = 0)"
-)
-_ONLY_THIS_CHATS_TEXTS = (
-    "FROM sent_texts WHERE id IN (SELECT text FROM sent_uses WHERE chat = ?1) AND NOT EXISTS"
-    " (SELECT 1 FROM sent_uses u JOIN chats c ON c.id = u.chat WHERE u.text = sent_texts.id AND u.chat <> ?1"
     " AND c.deleted = 0)"
 )
 _OWN_PAGES = (
@@ -235,9 +249,11 @@ class PurgeBudget:
 
 def remove_rows(db: Connection, chat: int, left: PurgeBudget) -> None:
     """Remove rows of a chat from the sliced tables, and the blobs and sent texts that only this chat uses."""
-    _remove_blobs(db, _ONLY_THIS_CHATS_BLOBS, (chat,), left)
-    if not left.is_used:
-        _remove_sent_texts(db, chat, left)
+    for shared in _SHARED:
+        if not left.is_used:
+            _remove_uses(db, shared, chat, left)
+    if not left.is_used and message_removal.remove_piece(db, chat):
+        left.use(1, left.bytes, PurgeCounts())  # nothing else in this part
     for name, table in SLICED_TABLES.items():
         if left.is_used:
             return
@@ -251,18 +267,36 @@ def remove_rows(db: Connection, chat: int, left: PurgeBudget) -> None:
             left.use(len(keys), size, PurgeCounts(**counts))
 
 
+def _remove_uses(db: Connection, shared: _SharedTable, chat: int, left: PurgeBudget) -> None:
+    """Remove what says that a chat uses blobs or sent texts, and those that no other chat uses."""
+    used, row = shared.used, f"u.{shared.column}"
+    query = (
+        f"SELECT {row}, coalesce({shared.size}, 0), EXISTS (SELECT 1 FROM {used} o JOIN chats c ON c.id = o.chat"
+        f" WHERE o.{shared.column} = {row} AND o.chat <> ?1 AND c.deleted = 0)"
+        f" FROM {used} u LEFT JOIN {shared.table} t ON t.id = {row} WHERE u.chat = ?1 LIMIT {left.rows}"
+    )
+    uses, own, total = list[tuple[int, object]](), list[tuple[object]](), 0
+    for key, size, is_shared in db.execute(query, (chat,)):
+        if uses and not is_shared and total + size > left.bytes:
+            left.bytes = 0  # nothing else in this part: the rest of the uses goes first
+            break
+        uses.append((chat, key))
+        if not is_shared:
+            own.append((key,))
+            total += size
+    db.executemany(f"DELETE FROM {shared.table} WHERE id = ?", own)
+    db.executemany(f"DELETE FROM {used} WHERE chat = ? AND {shared.column} = ?", uses)
+    if uses:
+        is_blob = shared.table == "blobs"
+        counts = PurgeCounts(blobs=len(own), blob_bytes=total) if is_blob else PurgeCounts()
+        left.use(len(uses), total, counts)
+
+
 def _remove_blobs(db: Connection, which: str, values: tuple[object, ...], left: PurgeBudget) -> None:
     keys, size = _choose(db, SlicedTable("id", "size"), which, values, left)
     db.executemany("DELETE FROM blobs WHERE id = ?", [(key,) for key in keys])
     if keys:
         left.use(len(keys), size, PurgeCounts(blobs=len(keys), blob_bytes=size))
-
-
-def _remove_sent_texts(db: Connection, chat: int, left: PurgeBudget) -> None:
-    keys, size = _choose(db, SlicedTable("id", "length(data)"), _ONLY_THIS_CHATS_TEXTS, (chat,), left)
-    db.executemany("DELETE FROM sent_texts WHERE id = ?", [(key,) for key in keys])
-    if keys:
-        left.use(len(keys), size, PurgeCounts())
 
 
 def _remove_pages(db: Connection, which: str, values: tuple[object, ...], left: PurgeBudget) -> None:
