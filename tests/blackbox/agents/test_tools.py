@@ -17,6 +17,8 @@ from tests.unit.web.server import Site, serving
 from .conftest import StartHost
 from .host import LEGACY, Host
 
+pytestmark = pytest.mark.slow
+
 LOUD = "for i in range(4000): print(i, 'needle in line' if i == 2718 else 'hay')"
 
 
@@ -73,7 +75,6 @@ def test_arguments_may_be_the_text_of_their_object(host: Host) -> None:
     assert "hi" in result["content"][0]["text"]
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("tool", "arguments", "named"),
     [

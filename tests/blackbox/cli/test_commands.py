@@ -13,6 +13,8 @@ from sidecar_protocol.export.languages import LANGUAGES
 
 from .shell import Shell
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def told(shell: Shell) -> Shell:
@@ -93,7 +95,6 @@ def test_config_sets_and_unsets_a_value(shell: Shell) -> None:
     assert "max_steps" not in file.read_text()
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [("modell", "x", "`modell`"), ("mode", "wild", "`mode`"), ("log.level", "7", "`log.level`")],
@@ -142,7 +143,6 @@ def anchor_of(title: str) -> str:
     return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "command",
     [("export", "tab-7", "-o"), ("patches", "tab-7", "--export", "-o"), ("doctor", "--report")],

@@ -11,6 +11,8 @@ from tests.support.patience import PATIENCE_S
 
 from .shell import COMMAND, Shell
 
+pytestmark = pytest.mark.slow
+
 AWKWARD = "  **bold** <b> [x](y) — ünïcödé 🎈\n\n```\ncode\n```  end"
 
 

@@ -8,7 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.patience import PATIENCE_S
+
+pytestmark = pytest.mark.slow
 
 KIT = Path(__file__).parents[3] / "clients" / "conformance"
 HELLO = {

@@ -18,6 +18,8 @@ from tests.support.wire import Json
 from .conftest import Start
 from .editor import ALL, COMMAND, Editor, Refused
 
+pytestmark = pytest.mark.slow
+
 Play = Callable[..., Editor]
 
 

@@ -12,6 +12,8 @@ from tests.blackbox.engines.bench import EngineBench
 from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
 
+pytestmark = pytest.mark.slow
+
 RUNTIME = str(Path(__file__).parents[2] / "support" / "copilot_runtime.py")
 
 

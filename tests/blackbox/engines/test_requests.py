@@ -7,6 +7,8 @@ import pytest
 from tests.blackbox.engines.bench import EngineBench
 from tests.support.wire import Json
 
+pytestmark = pytest.mark.slow
+
 
 def patches(bench: EngineBench) -> list[Json]:
     found: list[Json] = bench.sidecar.call("patches/list", chatId="c")["items"]

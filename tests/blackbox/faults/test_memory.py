@@ -19,9 +19,9 @@ from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
 
 MB = 1 << 20
-LARGE = "x" * 3_000_000
+LARGE = "x" * 2_000_000
 CONTENT = [{"type": "text", "text": LARGE}] * 2
-"""Each text within the limit of one, both together more than there is memory for."""
+"""Within the limit of a prompt, and more than there is memory for."""
 ENDS = (70, -signal.SIGSEGV)
 """How a process may end in which not even an error can be made: by itself, or in a C library that did not look."""
 
@@ -55,7 +55,7 @@ def feed(sidecar: Sidecar) -> None:
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("left", [16 * MB, 48 * MB])
+@pytest.mark.parametrize("left", [16 * MB, 24 * MB])
 def test_what_there_is_no_memory_for_is_refused_and_the_rest_goes_on(spawn: Spawner, left: int) -> None:
     sidecar = spawn()
     sidecar.run("before", chatId="c")

@@ -15,6 +15,8 @@ from tests.blackbox.work.test_permissions import answer
 from tests.blackbox.work.workbench import Workbench, call, outputs, statuses
 from tests.unit.system.sandboxes import needed_box
 
+pytestmark = pytest.mark.slow
+
 
 def git(folder: Path, *words: str) -> None:
     safe = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/nonexistent", "-c", "user.name=t"]
@@ -91,7 +93,6 @@ def target(bench: Workbench, request: pytest.FixtureRequest) -> str:
     return path
 
 
-@pytest.mark.sampled(5)
 def test_an_edit_of_it_asks(bench: Workbench, target: str) -> None:
     steps = [call("read_file", path=target)] if (bench.project / target).exists() else []
     sidecar = bench.start(
@@ -125,7 +126,6 @@ def test_scripts_that_its_settings_name_ask_before_they_exist(bench: Workbench) 
     assert statuses(sidecar, session) == [*["denied"] * len(MISSING), "completed", "completed"]
 
 
-@pytest.mark.sampled(5)
 def test_a_command_cannot_change_it(bench: Workbench, target: str) -> None:
     needed_box()
     path = bench.project / target

@@ -14,6 +14,8 @@ from tests.blackbox.work.workbench import ALL, Json, Workbench, call, outputs, s
 from tests.support.sidecar import Sidecar
 from tests.unit.system.sandboxes import ORDINARY, give, needed_box, seen_folder
 
+pytestmark = pytest.mark.slow
+
 SECRET = "walnut-4711"
 
 

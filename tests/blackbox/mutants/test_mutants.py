@@ -87,8 +87,8 @@ MUTANTS = [
     Mutant(
         "lets disguised commands run in auto",
         "sidecar/policy/decide.py",
-        '    reason = reason if hook or mode == "auto" else None\n',
-        "    reason = reason if hook else None\n",
+        '    reason = reason if hook or mode in ("auto", HOST_ASKED) else None\n',
+        "    reason = reason if hook or mode == HOST_ASKED else None\n",
         "tests/unit/policy/test_auto.py -k disguise",
     ),
     Mutant(

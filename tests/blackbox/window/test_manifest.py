@@ -23,6 +23,8 @@ from tests.blackbox.window.room import (
 )
 from tests.blackbox.work.workbench import Workbench, call
 
+pytestmark = pytest.mark.slow
+
 ALPHA = "def alpha(value):\n    return value + 1\n"
 BETA = "def beta(value):\n    return value - 1\n"
 NEUTRAL = "Tell me something nice about the weather. [[say=Sunny]]"
@@ -74,7 +76,6 @@ def _compacted(room: Room) -> str:
     return "What did I say earlier about plum3? [[say=Day 3]]"
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "prepare", [_nothing, _mentioned, _pinned, _edited, _dirty, _ruled, _long, _compacted]
 )
@@ -134,7 +135,6 @@ def test_text_comes_only_when_it_is_asked_for(room: Room) -> None:
     assert ALPHA in block(told, "file:src/alpha.py")["text"]
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("prompt", "gate", "includes"),
     [

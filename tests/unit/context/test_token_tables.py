@@ -49,7 +49,7 @@ def test_both_tables_together_are_small_enough_to_ship() -> None:
     assert sum(encodings.path_of(name).stat().st_size for name in TABLES) < 4_000_000
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=15)
 @given(st.lists(st.tuples(st.integers(0), st.integers(0)), max_size=60), st.permutations(SINGLES))
 def test_any_table_is_read_and_looked_up_as_it_was_packed(
     joins: list[tuple[int, int]], singles: list[bytes]
