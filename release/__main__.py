@@ -1,7 +1,7 @@
 """`python -m release`: build the wheel and the binaries, try each as a user would, and measure how fast it starts.
 
 What it makes is in `dist/`: the wheel, `sidecar/` (a folder with the program, recommended), `sidecar-TRIPLE` (one
-file) and `bom.json` (CycloneDX).
+file), `bom.json` (CycloneDX) and, where npm is, the npm package of this platform for the TypeScript client.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 import venv
 from pathlib import Path
 
-from . import measure, smoke
+from . import measure, npm, smoke
 from .freeze import freeze
 
 ROOT = Path(__file__).parents[1]
@@ -37,6 +37,7 @@ def main() -> int:
     for title, command in commands.items():
         _say(f"trying: {title}")
         smoke.check(command)
+    _pack_for_npm(Path(commands["folder"][0]).parent, dist)
     print(measure.table(commands, dist, arguments.runs))
     return 0
 
@@ -89,6 +90,19 @@ def _write_bill_of_materials(environment: Path, build: Path, path: Path) -> None
         str(path),
     ]
     subprocess.run(command, check=True)
+
+
+def _pack_for_npm(program: Path, dist: Path) -> None:
+    if not npm.is_here():
+        _say(
+            "no npm package of this platform: node and npm are not on PATH. "
+            f"Where they are, run: make platform-package BINARY={program}"
+        )
+        return
+    _say("packing and trying: npm package")
+    package = npm.write_package(program, dist)
+    npm.check_package(package)
+    _say(f"wrote {package}")
 
 
 def _python(environment: Path) -> Path:

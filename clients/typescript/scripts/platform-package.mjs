@@ -12,7 +12,8 @@ if (!folder || !existsSync(binary)) {
 const { version, license } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(join(folder, "bin"), { recursive: true });
-if (statSync(binary).isDirectory()) cpSync(binary, join(folder, "bin"), { recursive: true, verbatimSymlinks: true });
+// Links are followed: npm leaves them out.
+if (statSync(binary).isDirectory()) cpSync(binary, join(folder, "bin"), { recursive: true, dereference: true });
 else cpSync(binary, join(folder, "bin", executable));
 if (!existsSync(join(folder, "bin", executable))) {
   console.error(`${binary} has no ${executable}`);
