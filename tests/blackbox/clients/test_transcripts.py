@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 from anyio.abc import TaskGroup
 from sidecar_client import Handlers, RpcError, Sidecar, SidecarDied
+from sidecar_client.events import decode
+from sidecar_client.feed import Subscription
 from sidecar_client.process import ServerProcess
 from sidecar_protocol.catalog import METHODS
 from sidecar_protocol.errors import CODES
+from sidecar_protocol.messages import ChatOpenParams, ChatOpenResult
 from sidecar_protocol.peer import Call
 
 from tests.support.patience import PATIENCE_S
@@ -93,6 +97,7 @@ class Conversation(Handlers):
             if line["from"] == "sidecar" and {"method", "id"} <= line["message"].keys()
         ]
         self._next = iter(self._questions)
+        self._followed: dict[str, tuple[Subscription, ChatOpenResult]] = {}
 
     async def serve(self, call: Call) -> Any:
         question = next(self._next)
@@ -113,6 +118,8 @@ class Conversation(Handlers):
                 if line["from"] == "client" and not await self._send(app, line["message"], tasks, scopes):
                     break
                 await _let_it_be_sent()
+        for events, opened in self._followed.values():
+            await self._compare_events(events, opened)
 
     async def _send(self, app: Sidecar, message: Json, tasks: TaskGroup, scopes: dict[Any, Any]) -> bool:
         method = message.get("method")
@@ -152,6 +159,26 @@ class Conversation(Handlers):
             result = await app._link.request(message["method"], message.get("params", {}))
             assert result == expected["result"]
             assert message["method"] in METHODS
+            if message["method"] in ("chat/open", "chat/fork"):
+                self._follow_chat(app, result)
+
+    def _follow_chat(self, app: Sidecar, result: Json) -> None:
+        opened = msgspec.convert(result, ChatOpenResult)
+        chat = app.adopt(ChatOpenParams(session_id=opened.session_id), opened)
+        if opened.session_id not in self._followed:
+            self._followed[opened.session_id] = chat.events(opened.as_of.seq), opened
+
+    async def _compare_events(self, events: Subscription, opened: ChatOpenResult) -> None:
+        """The events after the chat was opened, in order; a replay of an earlier cursor is of no later ones."""
+        last = opened.as_of.seq
+        for line in self._lines:
+            params = line["message"].get("params", {})
+            if line["message"].get("method") != "event" or params["sessionId"] != opened.session_id:
+                continue
+            if params["epoch"] == opened.as_of.epoch and params.get("from", params["seq"]) == last + 1:
+                last = params["seq"]
+                assert await anext(events) == decode(params)
+        events.close()
 
 
 async def _let_it_be_sent() -> None:
