@@ -19,6 +19,7 @@ import msgspec
 from anyio.abc import TaskGroup
 from sidecar_protocol import messages as m
 from sidecar_protocol.catalog import METHODS
+from sidecar_protocol.errors import RpcError
 from sidecar_protocol.jsonrpc import Notification
 from sidecar_protocol.limits import VERSIONS
 from sidecar_protocol.messages.base import Cursor, Key
@@ -226,11 +227,14 @@ class Sidecar:
         return await self._link.ask("settings/read", params, m.SettingsReadResult)
 
     async def offer_tools(self, tools: Sequence[Tool]) -> None:
-        """Replace the app's tools, for this process and those after it."""
-        self._handlers.offer(tools)
-        offered = self._handlers.offered
-        self._link.hello = msgspec.structs.replace(self._link.hello, tools=offered)
-        await self._link.request("tools/offer", m.ToolsOfferParams(tools=offered))
+        """Replace the app's tools, for this process and those after it; if they are refused, the old ones stay."""
+        before = self._handlers.tools
+        self._replace_tools(tools)
+        try:
+            await self._link.request("tools/offer", m.ToolsOfferParams(tools=self._handlers.offered))
+        except RpcError:
+            self._replace_tools(before)
+            raise
 
     async def doctor(self) -> m.DoctorRunResult:
         return await self._link.ask("doctor/run", {}, m.DoctorRunResult)
@@ -254,6 +258,10 @@ class Sidecar:
         self._abandoned.append(delivery)
         if threading.get_ident() == self._thread:
             self._left_behind.set()
+
+    def _replace_tools(self, tools: Sequence[Tool]) -> None:
+        self._handlers.offer(tools)
+        self._link.hello = msgspec.structs.replace(self._link.hello, tools=self._handlers.offered)
 
     async def _supervise(self) -> None:
         death = await self._link.supervise()

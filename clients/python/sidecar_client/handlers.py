@@ -78,8 +78,12 @@ class Handlers:
         )
 
     @property
+    def tools(self) -> list[Tool]:
+        return list(self._tools.values())
+
+    @property
     def offered(self) -> list[m.OfferedTool]:
-        return [tool.offer for tool in self._tools.values()]
+        return [tool.offer for tool in self.tools]
 
     def offer(self, tools: Sequence[Tool]) -> None:
         """From now on these are the app's tools."""

@@ -80,8 +80,12 @@ export class Handlers {
     };
   }
 
+  get tools(): Tool[] {
+    return [...this.#tools.values()];
+  }
+
   get offered(): OfferedTool[] {
-    return [...this.#tools.values()].map(({ handler: _, ...offer }) => offer);
+    return this.tools.map(({ handler: _, ...offer }) => offer);
   }
 
   /** From now on these are the app's tools. */

@@ -5,7 +5,7 @@
  */
 import { Chat, type Home } from "./chat.js";
 import type { Connection } from "./connection.js";
-import type { SidecarDied } from "./errors.js";
+import { RpcError, type SidecarDied } from "./errors.js";
 import { Feed } from "./feed.js";
 import { findSidecar } from "./find.js";
 import { Handlers, type HandlerOptions, type Tool } from "./handlers.js";
@@ -190,11 +190,16 @@ export class Sidecar implements Home {
     return this.#link.ask("settings/read", projectPath === undefined ? {} : { projectPath });
   }
 
-  /** Replace the app's tools, for this process and those after it. */
+  /** Replace the app's tools, for this process and those after it; if they are refused, the old ones stay. */
   async offerTools(tools: readonly Tool[]): Promise<void> {
-    this.#handlers.offer(tools);
-    this.#link.hello = { ...this.#link.hello, tools: this.#handlers.offered };
-    await this.#link.ask("tools/offer", { tools: this.#handlers.offered });
+    const before = this.#handlers.tools;
+    this.#replaceTools(tools);
+    try {
+      await this.#link.ask("tools/offer", { tools: this.#handlers.offered });
+    } catch (error) {
+      if (error instanceof RpcError) this.#replaceTools(before);
+      throw error;
+    }
   }
 
   doctor(): Promise<DoctorRunResult> {
@@ -211,6 +216,11 @@ export class Sidecar implements Home {
     const chat = new Chat(this, this.#link, this.#feed(opened.sessionId), params, opened);
     this.#chats.set(opened.sessionId, chat);
     return chat;
+  }
+
+  #replaceTools(tools: readonly Tool[]): void {
+    this.#handlers.offer(tools);
+    this.#link.hello = { ...this.#link.hello, tools: this.#handlers.offered };
   }
 
   async #reattach(connection: Connection): Promise<void> {

@@ -1,22 +1,12 @@
-// A sidecar that dies is started again; handlers, cancelling and refusals, all with the real sidecar.
+// A sidecar that dies is started again; cancelling and refusals, all with the real sidecar.
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { test } from "node:test";
 
 import { RpcError, Sidecar, SidecarDied } from "@sidecar/client";
 
-import { all, folderOf, spawned, textOf } from "./support.mjs";
+import { all, scripted, spawned, textOf } from "./support.mjs";
 
 const LONG = Array.from({ length: 400 }, (_, number) => `word${number}`).join(" ");
-
-/** The options of a sidecar whose model takes these steps when the prompt says `go`. */
-function scripted(steps) {
-  const folder = folderOf();
-  const path = join(folder, "script.json");
-  writeFileSync(path, JSON.stringify({ replies: [{ match: "go", steps }] }));
-  return { folder, model: `scripted:${path}` };
-}
 
 test("a sidecar that is killed is started again, and the loop ends as interrupted with every event once", async (t) => {
   const app = await spawned(t, scripted([{ text: "half of it" }, { hang: true }]));
@@ -64,38 +54,6 @@ test("a prompt that is sent again with its id runs once", async (t) => {
   const texts = [await chat.prompt("Hello", { promptId: "p-1" }).text(), await chat.prompt("Hello", { promptId: "p-1" }).text()];
   assert.deepEqual(texts, ["Hello", "Hello"]);
   assert.equal((await chat.history()).turns.length, 1);
-});
-
-test("a permission is asked of the app, and a handler that fails denies", async (t) => {
-  const write = (path) => ({ toolCall: { name: "write_file", input: { path, content: "x\n" } } });
-  const asked = [];
-  const onPermission = (request) => {
-    asked.push(request.subject);
-    if (asked.length === 2) throw new Error("no window");
-    return "allow_once";
-  };
-  const options = scripted([write("a.txt"), write("b.txt"), { text: "Done." }]);
-  const app = await spawned(t, { ...options, onPermission });
-  const chat = await app.chat("tab-7", { projectPath: options.folder });
-  const events = await all(chat.prompt("go"));
-  assert.deepEqual(events.filter(({ type }) => type === "permission.resolved").map(({ data }) => data.decision), [
-    "allow_once",
-    "deny_once",
-  ]);
-  assert.equal(textOf(events), "Done.");
-});
-
-test("the model calls a tool of the app", async (t) => {
-  const options = scripted([{ toolCall: { name: "weather", input: { city: "Oslo" } } }, { text: "It is sunny." }]);
-  const seen = [];
-  const handler = (call) => {
-    seen.push(call.arguments);
-    return "Sunny";
-  };
-  const weather = { name: "weather", description: "The weather.", inputSchema: { type: "object" }, kind: "fetch", handler };
-  const app = await spawned(t, { ...options, tools: [weather], onPermission: () => "allow_once" });
-  assert.equal(await (await app.chat("tab-7")).prompt("go").text(), "It is sunny.");
-  assert.deepEqual(seen, [{ city: "Oslo" }]);
 });
 
 test("a refusal has the name of the error, and a misspelt member is refused by name", async (t) => {

@@ -1,5 +1,5 @@
 // What the tests share: the sidecar under test, in a folder of the test's own.
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -16,6 +16,14 @@ export function folderOf() {
   const folder = mkdtempSync(join(tmpdir(), "sidecar-client-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   return folder;
+}
+
+/** The options of a sidecar whose model takes these steps when the prompt says `go`. */
+export function scripted(steps) {
+  const folder = folderOf();
+  const path = join(folder, "script.json");
+  writeFileSync(path, JSON.stringify({ replies: [{ match: "go", steps }] }));
+  return { folder, model: `scripted:${path}` };
 }
 
 /** A real sidecar that is shut down after the test. */

@@ -12,6 +12,7 @@ from sidecar_client import (
     InputRequest,
     PermissionAnswer,
     PermissionRequest,
+    RpcError,
     Tool,
     ToolCallRequest,
     ToolCallResult,
@@ -228,6 +229,19 @@ async def test_tools_offered_later_replace_the_first_ones_also_after_a_restart(n
         assert await fake.reply(1) == {"content": [{"type": "text", "text": "SRC/ENGINE.PY"}]}
     (offer,) = fake.calls("tools/offer")
     assert [tool["name"] for tool in offer["tools"]] == ["show_file"]
+    assert [tool["name"] for tool in second["tools"]] == ["show_file"]
+
+
+async def test_tools_that_are_refused_leave_the_old_ones_also_after_a_restart(no_delays: None) -> None:
+    fake = FakeSidecar()
+    fake.errors["tools/offer"] = {"code": -32602, "message": "`tools[0].name`", "data": {}}
+    async with connected(fake, Handlers(tools=[_tool("show_file", _shout)])) as app:
+        with pytest.raises(RpcError, match="name"):
+            await app.offer_tools([_tool("no such name", _shout)])
+        fake.ask(1, "tool/call", CALL)
+        assert await fake.reply(1) == {"content": [{"type": "text", "text": "SRC/ENGINE.PY"}]}
+        fake.die()
+        _, second = await fake.asked_for("initialize", 2)
     assert [tool["name"] for tool in second["tools"]] == ["show_file"]
 
 

@@ -108,7 +108,9 @@ def test_an_unknown_key_in_a_file_is_told_with_the_nearest(spawn: Spawner) -> No
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("engine", ["Copilot", "acp", "acp:nobody", "Native", "native ", "", "nativ", "x" * 300])
+@pytest.mark.parametrize(
+    "engine", ["Copilot", "acp", "acp:nobody", "Native", "native ", "", "nativ", "x" * 300]
+)
 def test_an_unknown_engine_is_refused_with_the_allowed_ones_and_makes_no_chat(
     sidecar: Sidecar, engine: str
 ) -> None:
