@@ -27,8 +27,13 @@ class SidecarTestCase: XCTestCase {
         var options = options()
         change(&options)
         let app = try await Sidecar.spawn(options)
-        apps.append(app)
+        keep(app)
         return app
+    }
+
+    /// Closed at the end of the test.
+    func keep(_ app: Sidecar) {
+        apps.append(app)
     }
 
     func options() -> SidecarOptions {
