@@ -34,9 +34,9 @@ async def say(chat: Chat, text: str) -> None:
         async for event in answer:
             if event.type in ("message.delta", "command.result"):
                 print(event.text, end="", flush=True)
-            elif event.type == "tool.started":
+            elif event.type == "tool.started" and event.item:
                 print(f"[{event.item.title}]")
-            elif event.type == "turn.ended" and event.reason == "error":
+            elif event.type == "turn.ended" and event.error:
                 print(event.error.message)
         print()
         tasks.cancel_scope.cancel()
