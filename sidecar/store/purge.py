@@ -9,6 +9,7 @@ project. Every table is listed here: `tests/unit/store/test_purge.py` compares t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 
 import msgspec
 
@@ -200,6 +201,8 @@ def mark(db: Connection, chat: int, now: int) -> Marked | None:
 async def finish(db: Database, marked: Sequence[tuple[int, str]]) -> PurgeCounts:
     """Remove the rows of chats that are marked as deleted, given with their epochs, in slices."""
 
+    tables = cycle(index_removal.MESSAGE_TABLES)
+
     def remove(db: Connection, most: int) -> PurgeCounts | None:
         left = PurgeBudget(most)
         for chat, epoch in marked:
@@ -208,6 +211,8 @@ async def finish(db: Database, marked: Sequence[tuple[int, str]]) -> PurgeCounts
             # Asked in each transaction: others write between two slices.
             if not left.is_used and db.execute(query, (chat, epoch)).fetchone():
                 remove_rows(db, chat, left)
+        if left.removed and left.removed.messages:
+            index_removal.merge_some(db, next(tables))
         return left.removed
 
     total = PurgeCounts()

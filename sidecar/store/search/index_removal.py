@@ -21,12 +21,15 @@ MERGED_PAGES = 400
 NO_OWNER = 0
 """The owner of a text that is being removed. Ids of owners start at 1, and queries join the owner."""
 
+MERGED_BETWEEN = 64
+"""Pages of one full-text table that a part of a removal merges."""
+
 SMALL_INDEX_PAGES = 1000
 """An empty full-text table with fewer pages is emptied at once; a larger one is merged in steps."""
 
 _FULL_TEXT = ("index_words", "index_lines", "index_letters")
-_MESSAGE_TABLES = ("words", "stems", "grams", "message_parts")
-_RESIDUE = {"index_residue": _FULL_TEXT, "message_residue": _MESSAGE_TABLES}
+MESSAGE_TABLES = ("words", "stems", "grams", "message_parts")
+_RESIDUE = {"index_residue": _FULL_TEXT, "message_residue": MESSAGE_TABLES}
 """Counters that say whether deleted words are still in pages of full-text tables."""
 
 
@@ -180,10 +183,18 @@ def mark_messages(db: Connection, chat: int) -> None:
     """
     if db.execute("SELECT 1 FROM messages WHERE chat = ? LIMIT 1", (chat,)).fetchone() is None:
         return
-    for table in _MESSAGE_TABLES:
+    for table in MESSAGE_TABLES:
         if db.execute(f"SELECT 1 FROM {table}_config WHERE k = 'secure-delete' AND v").fetchone():
             db.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('secure-delete', 0)")
     _set_residue(db, "message_residue", True)
+
+
+def merge_some(db: Connection, table: str) -> None:
+    """Merge a little of a full-text table from which many rows are removed.
+
+    Otherwise SQLite does that itself, rarely and then for all tables in one transaction, also of another chat.
+    """
+    db.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (MERGED_BETWEEN,))
 
 
 def has_residue(db: Connection) -> bool:

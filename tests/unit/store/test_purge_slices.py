@@ -14,7 +14,7 @@ from sidecar.model.events import NewEvent
 from sidecar.store import Store, purge
 from sidecar.store.engine.sqlite import Connection
 from sidecar.store.repair import integrity
-from sidecar.store.search import message_removal
+from sidecar.store.search import index_removal, message_removal
 
 KEY = ChatKey("test", "chat", "c", "s-c")
 OTHER = ChatKey("test", "chat", "o", "s-o")
@@ -103,6 +103,23 @@ async def test_a_part_removes_few_messages_of_middle_size(store: Store) -> None:
     chat = await make(store, KEY, *[LONG[:40_000]] * 6)
     await store._db.write(part(chat, 2000))
     assert await store._db.read(count("SELECT count(*) FROM messages")) == 5
+
+
+async def test_a_part_merges_a_bounded_piece_of_one_full_text_table(store: Store) -> None:
+    """Fourteen segments of 25 pages each; SQLite merges them all at once when it counts sixteen."""
+    await store._db.write(
+        lambda db: db.execute("INSERT INTO stems (stems, rank) VALUES ('automerge', 0)") and None
+    )
+    for n in range(14):
+        await make(store, ChatKey("test", "chat", f"c{n}", f"s-{n}"), LONG.replace("jacquard", f"loom{n}x"))
+
+    def merge(db: Connection) -> int:
+        before = db.total_changes
+        index_removal.merge_some(db, "stems")
+        return db.total_changes - before
+
+    pages = int(await store._db.read(count("SELECT count(*) FROM stems_data")))
+    assert 2 <= await store._db.write(merge) <= 4 * index_removal.MERGED_BETWEEN < pages
 
 
 @pytest.mark.parametrize("used", ["blob_uses", "sent_uses"])
