@@ -149,3 +149,18 @@ examples:
   sidecar connect opencode --project       for this folder, with a block in its instructions
   sidecar connect codex --remove
 """
+
+INSIGHT = """\
+Open a local page that shows what the database has: chats and what was sent with each turn, tokens,
+cost and savings, indexed sources, rules, changes of files, tools, hooks and checks.
+
+The page is served on 127.0.0.1 at a free port. The printed address opens it once; the browser
+then has a cookie. The page ends with Ctrl-C, with the process that started it, or when the pipe
+on stdin closes. Nothing is sent elsewhere.
+"""
+
+INSIGHT_EXAMPLES = """\
+examples:
+  sidecar insight                    open the page in the browser
+  sidecar insight --no-browser       print the address, for an app that opens it itself
+"""

@@ -38,6 +38,7 @@ def build_parser() -> ArgumentParser:
         _import_from,
         _export_to,
         _stats,
+        _insight,
         _purge,
         _config,
         _providers,
@@ -216,6 +217,22 @@ def _stats(commands: Any) -> None:
     parser = _add(commands, "stats", "data:stats", help, epilog=help_texts.STATS_EXAMPLES)
     _add_scope(parser, required=False)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    _add_common(parser)
+
+
+def _insight(commands: Any) -> None:
+    help = "open a local page that shows chats, costs, savings, rules and the index"
+    parser = _add(
+        commands,
+        "insight",
+        "insight:insight",
+        help,
+        description=help_texts.INSIGHT,
+        epilog=help_texts.INSIGHT_EXAMPLES,
+    )
+    parser.add_argument(
+        "--no-browser", dest="browser", action="store_false", help="only print the address of the page"
+    )
     _add_common(parser)
 
 
