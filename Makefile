@@ -91,6 +91,16 @@ test-mcp-clients: $(STAMP) ## the official TypeScript client of MCP and its Insp
 	npm install --silent --ignore-scripts --no-save --prefix "$(MCP_CLIENTS_DIR)" $(MCP_CLIENTS)
 	SIDECAR_MCP_CLIENTS=1 SIDECAR_MCP_CLIENTS_DIR="$(MCP_CLIENTS_DIR)" $(BIN)/python -m pytest -n0 -rs -v tests/mcp_clients
 
+# Debian's Chromium is driven; playwright-core is not told to fetch one of its own.
+INSIGHT_DIR := $(or $(SIDECAR_INSIGHT_DIR),$(HOME)/.cache/sidecar-insight)
+
+.PHONY: test-insight
+test-insight: $(STAMP) ## every page of `sidecar insight` in Debian's Chromium, by playwright-core from npm (10 MB)
+	@[ -x "$(or $(SIDECAR_CHROMIUM),/usr/bin/chromium)" ] || { echo "needs: apt-get install chromium"; exit 1; }
+	mkdir -p "$(INSIGHT_DIR)"
+	npm install --silent --ignore-scripts --no-save --prefix "$(INSIGHT_DIR)" playwright-core@1.65.1
+	SIDECAR_INSIGHT_DIR="$(INSIGHT_DIR)" $(BIN)/python -m pytest -n0 -rs -v tests/insight
+
 test-typescript: $(STAMP) ## builds the TypeScript client and runs its tests with the real sidecar (needs npm)
 	cd clients/typescript && npm ci --silent --no-audit --no-fund --ignore-scripts && npm run --silent build && npm test
 

@@ -29,7 +29,7 @@ function draw(label, series, data, xValues) {
         { ...axis, grid: { show: false }, incrs: [1, 2, 5, 7, 10, 20, 50], values: (_, at) => at.map((each) => xValues[each] ?? "") },
         { ...axis, size: 56, values: (_, at) => at.map(short) },
       ],
-      series: [{ value: (_, at) => xValues[at] ?? "–" }, ...series],
+      series: [{ label: "at", value: (_, at) => xValues[at] ?? "–" }, ...series],
     }, data, target);
   };
   new ResizeObserver((entries) => { if (target.dataset.width !== String(entries[0].contentRect.width | 0)) { target.dataset.width = String(entries[0].contentRect.width | 0); plot(); } }).observe(target);

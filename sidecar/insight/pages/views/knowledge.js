@@ -72,7 +72,7 @@ export async function source(database, id) {
     known ??= page.source;
     return page;
   }, (items) => items.map((chunk) =>
-    unfold([chunk.title, make("span", { class: "quiet small" }, `${plural(chunk.end - chunk.start, "character")} · lines ${chunk.lines.start}–${chunk.lines.end}`)],
+    unfold([chunk.title || "without a title", make("span", { class: "quiet small" }, `${plural(chunk.end - chunk.start, "character")} · lines ${chunk.lines.start}–${chunk.lines.end}`)],
       () => [
         make("dl", { class: "small" }, make("dt", {}, "id"), make("dd", {}, chunk.id), make("dt", {}, "characters"), make("dd", {}, `${count(chunk.start)} to ${count(chunk.end)}`)),
         make("pre", { tabindex: 0 }, chunk.text ?? "")])));
