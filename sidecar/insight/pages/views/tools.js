@@ -49,7 +49,7 @@ const MOODS = { allow: "good", deny: "bad", failed: "bad", ask: "warn" };
 const hookCard = (hooks) => card("Hooks", hooks.length
   ? table([["Event", ""], ["Command", "name"], ["Runs", "num"], ["Last", ""], ["Took", "num"]], hooks.map((each) =>
     [[each.event || "?", make("div", { class: "quiet small" }, each.matcher)],
-      [make("code", {}, each.command), !each.trusted && tag("not trusted", "warn"), each.problem && make("div", { class: "error small" }, each.problem), make("div", { class: "quiet small" }, each.file)],
+      [make("code", {}, each.command), " ", !each.trusted && tag("not trusted", "warn"), each.problem && make("div", { class: "error small" }, each.problem), make("div", { class: "quiet small" }, each.file)],
       count(each.runs), each.lastResult ? [tag(each.lastResult, MOODS[each.lastResult]), make("div", { class: "quiet small" }, age(each.lastAt))] : "–", seconds(each.lastMs)]))
   : make("p", { class: "quiet" }, "No hook applies. Write .sidecar/hooks.json in a project to add one."));
 
