@@ -24,6 +24,9 @@ NO_OWNER = 0
 MERGED_BETWEEN = 64
 """Pages of one full-text table that a part of a removal merges."""
 
+CHUNK_ROWS = 32
+"""As how many rows a chunk counts: its words are also removed from the full-text tables."""
+
 SMALL_INDEX_PAGES = 1000
 """An empty full-text table with fewer pages is emptied at once; a larger one is merged in steps."""
 
@@ -108,7 +111,7 @@ def has_marked(db: Connection) -> bool:
 
 
 def remove_slice(db: Connection, most: int) -> int | None:
-    """Remove about `most` chunks and parts of marked texts; None when there is no marked text."""
+    """Remove about `most` rows of marked texts, chunks and parts; None when there is no marked text."""
     done = 0
     query = "SELECT id, base, size FROM index_sources WHERE owner = ? LIMIT 1"
     while done < most and (found := db.execute(query, (NO_OWNER,)).fetchone()):
@@ -118,17 +121,17 @@ def remove_slice(db: Connection, most: int) -> int | None:
 
 
 def _remove_some(db: Connection, source: int, base: int, size: int, most: int) -> int:
-    """Remove the last chunks of a text, then its last parts, then its row; return how many."""
+    """Remove the last chunks of a text, then its last parts, then its row; return as how many rows they count."""
     rows = db.execute(
         # From the end: what is left is always a complete beginning, so an interrupted removal goes on without
         # a record of where it was.
         "SELECT id, first_line, title, size FROM index_chunks WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?",
-        (base, base + size, most),
+        (base, base + size, max(1, most // CHUNK_ROWS)),
     ).fetchall()
     if rows:
         _remove_chunks(db, source, base, rows)
         _remove_spelled(db, rows[-1][0], base + size)
-        return len(rows)
+        return CHUNK_ROWS * len(rows)
     _remove_spelled(db, base, base + size)
     first, last = parts(source)
     held = db.execute(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from sidecar.index import Index
@@ -34,13 +36,30 @@ async def test_a_marked_text_is_in_no_answer(index: Index, store: Store, chat: i
     assert (await index.remove([id])).sources == 0
 
 
-@pytest.mark.parametrize("done", [1, 5, 12, 40, 60])
+@pytest.mark.parametrize("done", [1, 40, 160, 400, 640])
 async def test_an_interrupted_removal_goes_on(index: Index, store: Store, chat: int, done: int) -> None:
     await _marked(index, store, chat)
     await store._db.write(lambda db: index_removal.remove_slice(db, done))
     assert await store._db.read(_left) > 0
     await index.sweep()
     assert await store._db.read(_left) == 0
+
+
+async def test_a_slice_of_many_rows_has_few_chunks(index: Index, store: Store, chat: int) -> None:
+    """Also where the rows of one text end and the chunks of the next begin."""
+    await _marked(index, store, chat)
+    source = await index.add(NewSource(TEXT.replace("turbine", "boiler"), "next", "output", chat=chat))
+    await store._db.write(lambda db: index_removal.mark_keys(db, [source.id]))
+    most = 4 * index_removal.CHUNK_ROWS
+
+    def chunks(db: Connection) -> int:
+        return int(db.execute("SELECT count(*) FROM index_chunks").fetchone()[0])
+
+    left = [await store._db.read(chunks)]
+    while await store._db.write(lambda db: index_removal.remove_slice(db, most)):
+        left.append(await store._db.read(chunks))
+    assert left[-1] == 0
+    assert max(before - after for before, after in pairwise(left)) == 4
 
 
 async def test_texts_beside_it_are_found_at_every_step(index: Index, store: Store, chat: int) -> None:
