@@ -17,7 +17,8 @@ from . import measure, npm, smoke
 from .freeze import freeze
 
 ROOT = Path(__file__).parents[1]
-TOOLS = ("pyinstaller==6.22.3", "cyclonedx-bom>=7.5")
+PYINSTALLER = "pyinstaller==6.22.3"
+CYCLONEDX = "cyclonedx-bom>=7.5"
 
 
 def main() -> int:
@@ -28,8 +29,9 @@ def main() -> int:
     wheel = _build_wheel(dist)
     environment = _install(build / "venv", wheel, arguments.include)
     _write_bill_of_materials(environment, build, dist / "bom.json")
-    commands = {"virtual environment": [str(environment / "bin" / "sidecar")]}
-    tools = _install(build / "tools", wheel, arguments.include, *TOOLS)
+    commands = {"virtual environment": [str(_program(environment, "sidecar"))]}
+    # Nothing but PyInstaller is beside what is shipped: it could be frozen too, and is not in the bill of materials.
+    tools = _install(build / "tools", wheel, arguments.include, PYINSTALLER)
     for title, one_file in (("folder", False), ("one file", True)):
         _say(f"freezing: {title}")
         program = freeze(_python(tools), build, dist, one_file=one_file, include=arguments.include)
@@ -73,6 +75,9 @@ def _install(environment: Path, wheel: Path, include: list[str], *more: str) -> 
     _say(f"installing into {environment.relative_to(ROOT)}")
     venv.create(environment, with_pip=True)
     _pip(_python(environment), "install", str(wheel), *include, *more)
+    # pip notes the wheel's path on this machine, which would be in the bill of materials and in the binaries.
+    for origin in environment.rglob("chat_sidecar-*.dist-info/direct_url.json"):
+        origin.unlink()
     return environment
 
 
@@ -80,10 +85,10 @@ def _write_bill_of_materials(environment: Path, build: Path, path: Path) -> None
     """List what is shipped, with versions and licences, and nothing of the tools that list it."""
     tools = build / "bom"
     venv.create(tools, with_pip=True)
-    _pip(_python(tools), "install", TOOLS[1])
+    _pip(_python(tools), "install", CYCLONEDX)
     _pip(_python(environment), "uninstall", "--yes", "pip", "setuptools")
     command = [
-        str(tools / "bin" / "cyclonedx-py"),
+        str(_program(tools, "cyclonedx-py")),
         "environment",
         str(environment),
         "--output-file",
@@ -106,7 +111,11 @@ def _pack_for_npm(program: Path, dist: Path) -> None:
 
 
 def _python(environment: Path) -> Path:
-    return environment / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    return _program(environment, "python")
+
+
+def _program(environment: Path, name: str) -> Path:
+    return environment / (f"Scripts/{name}.exe" if sys.platform == "win32" else f"bin/{name}")
 
 
 def _pip(python: Path, *arguments: str) -> None:

@@ -36,6 +36,8 @@ def end_with_the_parent(folder: str) -> None:
     # `held` stays open until this process ends, however it ends; programs that it starts do not inherit it.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # it ended before the signal was asked for
+            sys.exit()
 
 
 def _remove_when_all_have_ended(folder: str, waiting: int, parent: int) -> None:

@@ -30,6 +30,8 @@ TRIPLES = {
 
 def target_triple() -> str:
     """Return the name that Rust and Tauri have for this platform."""
+    if sys.platform == "linux" and platform.libc_ver()[0] != "glibc":
+        sys.exit("binaries are built on Linux with glibc only; this system has another C library")
     try:
         return TRIPLES[sys.platform, platform.machine()]
     except KeyError:

@@ -45,7 +45,7 @@ def _start(command: list[str], folder: Path, number: int) -> tuple[float, float]
 
 def _size(program: Path) -> float:
     """Megabytes of the file, of the folder of the program, or of the virtual environment."""
-    beside = program.parent.parent if program.parent.name == "bin" else program.parent
+    beside = program.parent.parent if program.parent.name in ("bin", "Scripts") else program.parent
     alone = program.name.startswith("sidecar-")
     paths = [program] if alone else [path for path in beside.rglob("*") if path.is_file()]
     return sum(os.lstat(path).st_size for path in paths) / 1e6
