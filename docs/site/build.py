@@ -51,7 +51,7 @@ _FENCE = re.compile(r"^( *)```.*?^\1```$", re.DOTALL | re.MULTILINE)
 
 def main() -> int:
     shutil.rmtree(PAGES, ignore_errors=True)
-    sources = sorted({path for pattern in SOURCES for path in ROOT.glob(pattern)})
+    sources = _sources()
     linked: set[Path] = set()
     for source in sources:
         text = _rewrite_links(source, source.read_text("utf-8"), set(sources), linked)
@@ -129,7 +129,9 @@ def _outside_fences(text: str, change: Callable[[str], str]) -> str:
 
 
 def _configuration() -> str:
-    """Return the configuration with the pages that stand in lists of their own, which are generated."""
+    """Return the configuration with all pages: folders of many pages are listed, and what it does not name comes last,
+    under "More".
+    """
     text = (
         (HERE / "mkdocs.yml").read_text("utf-8").replace("../../build/", "").replace("../../dist", "../dist")
     )
@@ -137,7 +139,14 @@ def _configuration() -> str:
         indent = re.findall(rf"^( *){word}$", text, re.MULTILINE)[0]
         names = [str(path.relative_to(ROOT)) for path in sorted((ROOT / folder).glob("*.md"))]
         text = text.replace(f"{indent}{word}\n", "".join(f"{indent}- {name}\n" for name in names))
-    return text
+    named = set(re.findall(r"^ +- (?:.*: )?(\S+\.md)$", text, re.MULTILINE))
+    others = [name for page in _sources() if (name := str(page.relative_to(ROOT))) not in named]
+    more = "".join(["  - More:\n", *(f"      - {name}\n" for name in others)]) if others else ""
+    return text.replace("\nnot_in_nav:", f"{more}\nnot_in_nav:")
+
+
+def _sources() -> list[Path]:
+    return sorted({path for pattern in SOURCES for path in ROOT.glob(pattern)})
 
 
 def _write(path: Path, text: str) -> None:
