@@ -1362,9 +1362,25 @@ data class ConfigUpdatedEvent(
 data class Confinement(
     /** Whether it does; without, it can reach the network and every file that the user can. */
     val active: Boolean,
-    /** Why it does not. */
+    /** Why it does not, in English. */
     val reason: String? = null,
+    /**
+     * The same by name, to translate: the settings switch the sandbox off, bubblewrap is not installed, the
+     * system does not let it work, or the command runs in a terminal of the editor.
+     */
+    val reasonCode: ConfinementReasonCode? = null,
 )
+
+@Serializable
+@JvmInline
+value class ConfinementReasonCode(val value: String) {
+    companion object {
+        val IN_TERMINAL = ConfinementReasonCode("in_terminal")
+        val NOT_INSTALLED = ConfinementReasonCode("not_installed")
+        val NOT_WORKING = ConfinementReasonCode("not_working")
+        val SWITCHED_OFF = ConfinementReasonCode("switched_off")
+    }
+}
 
 /**
  * A part of a prompt. `text` has `text`; `image` and `audio` have one of `data`, `path`, `blobId`;
@@ -2007,8 +2023,14 @@ data class FileRestore(
     val kind: FileRestoreKind,
     /** Done, would be done, could not be done as the file is not as it was left, or not needed. */
     val status: FileRestoreStatus,
-    /** Why it is a conflict, in English. */
+    /** Why it is a conflict, or left as it is, in English. */
     val reason: String? = null,
+    /**
+     * The same by name, to translate: the file is not as the change left it, a later patch changed it again, an
+     * earlier one must come with it, it was edited from outside between two of the patches, or its bytes are not
+     * known, as the patch is history of another program.
+     */
+    val reasonCode: FileRestoreReasonCode? = null,
 )
 
 @Serializable
@@ -2018,6 +2040,18 @@ value class FileRestoreKind(val value: String) {
         val CREATE = FileRestoreKind("create")
         val DELETE = FileRestoreKind("delete")
         val MODIFY = FileRestoreKind("modify")
+    }
+}
+
+@Serializable
+@JvmInline
+value class FileRestoreReasonCode(val value: String) {
+    companion object {
+        val DRIFTED = FileRestoreReasonCode("drifted")
+        val EARLIER_PATCH = FileRestoreReasonCode("earlier_patch")
+        val EDITED_BETWEEN = FileRestoreReasonCode("edited_between")
+        val LATER_PATCH = FileRestoreReasonCode("later_patch")
+        val UNKNOWN_BYTES = FileRestoreReasonCode("unknown_bytes")
     }
 }
 
@@ -2337,8 +2371,14 @@ data class HookInfo(
     val trusted: Boolean,
     /** How often it has run, in all chats. */
     val runs: Long,
-    /** What is wrong with it. Before a tool, such a hook asks. */
+    /** What is wrong with it, in English. Before a tool, such a hook asks. */
     val problem: String? = null,
+    /**
+     * The same by name, to translate: an entry or the file is not as it must be, the file cannot be read, there
+     * is no such event, Claude Code has the event and Sidecar does not, the matcher is not a regular expression
+     * that can be used, or the file has more hooks than are read.
+     */
+    val problemCode: HookInfoProblemCode? = null,
     /** The outcome of its last run. */
     val lastResult: HookInfoLastResult? = null,
     /** How long that took. */
@@ -2356,6 +2396,19 @@ value class HookInfoLastResult(val value: String) {
         val DENY = HookInfoLastResult("deny")
         val FAILED = HookInfoLastResult("failed")
         val NONE = HookInfoLastResult("none")
+    }
+}
+
+@Serializable
+@JvmInline
+value class HookInfoProblemCode(val value: String) {
+    companion object {
+        val MALFORMED = HookInfoProblemCode("malformed")
+        val MATCHER = HookInfoProblemCode("matcher")
+        val TOO_MANY = HookInfoProblemCode("too_many")
+        val UNKNOWN_EVENT = HookInfoProblemCode("unknown_event")
+        val UNREADABLE = HookInfoProblemCode("unreadable")
+        val UNSUPPORTED_EVENT = HookInfoProblemCode("unsupported_event")
     }
 }
 
@@ -5435,18 +5488,36 @@ data class RuleInfo(
     val lastSeen: Long?,
     /** Milliseconds since 1970. */
     val lastChanged: Long?,
-    /** Tokens of its text, counted with o200k. */
-    val tokens: Long,
+    /** Tokens of its text, counted with o200k; null for a broken rule. */
+    val tokens: Long?,
     /** The description by its author. */
     val metadata: Map<String, JsonElement>,
-    /** Why it is not used. */
+    /** Why it is not used, in English. */
     val problem: String? = null,
+    /**
+     * The same by name, to translate: its text is not a rule, the file cannot be read, it does not exist, it is
+     * withheld as it may hold secrets or as the settings say so, or there are more files or folders than are
+     * read.
+     */
+    val problemCode: RuleInfoProblemCode? = null,
     /**
      * Why it is probably of no use: no prompt has needed it for 30 days, or its globs match no file of the
      * project.
      */
     val stale: RuleInfoStale? = null,
 )
+
+@Serializable
+@JvmInline
+value class RuleInfoProblemCode(val value: String) {
+    companion object {
+        val MALFORMED = RuleInfoProblemCode("malformed")
+        val MISSING = RuleInfoProblemCode("missing")
+        val TOO_MANY = RuleInfoProblemCode("too_many")
+        val UNREADABLE = RuleInfoProblemCode("unreadable")
+        val WITHHELD = RuleInfoProblemCode("withheld")
+    }
+}
 
 @Serializable
 @JvmInline

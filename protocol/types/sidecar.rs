@@ -2060,9 +2060,56 @@ pub struct ConfigUpdatedEvent {
 pub struct Confinement {
     /// Whether it does; without, it can reach the network and every file that the user can.
     pub active: bool,
-    /// Why it does not.
+    /// Why it does not, in English.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The same by name, to translate: the settings switch the sandbox off, bubblewrap is not installed, the
+    /// system does not let it work, or the command runs in a terminal of the editor.
+    #[serde(rename = "reasonCode")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason_code: Option<ConfinementReasonCode>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum ConfinementReasonCode {
+    InTerminal,
+    NotInstalled,
+    NotWorking,
+    SwitchedOff,
+    /// A value of a later version.
+    Unknown(String),
+}
+
+impl ConfinementReasonCode {
+    /// The value on the wire.
+    pub fn as_str(&self) -> &str {
+        match self {
+            ConfinementReasonCode::InTerminal => "in_terminal",
+            ConfinementReasonCode::NotInstalled => "not_installed",
+            ConfinementReasonCode::NotWorking => "not_working",
+            ConfinementReasonCode::SwitchedOff => "switched_off",
+            ConfinementReasonCode::Unknown(value) => value,
+        }
+    }
+}
+
+impl From<String> for ConfinementReasonCode {
+    fn from(value: String) -> Self {
+        match value.as_str() {
+            "in_terminal" => ConfinementReasonCode::InTerminal,
+            "not_installed" => ConfinementReasonCode::NotInstalled,
+            "not_working" => ConfinementReasonCode::NotWorking,
+            "switched_off" => ConfinementReasonCode::SwitchedOff,
+            _ => ConfinementReasonCode::Unknown(value),
+        }
+    }
+}
+
+impl From<ConfinementReasonCode> for String {
+    fn from(value: ConfinementReasonCode) -> Self {
+        value.as_str().to_owned()
+    }
 }
 
 /// A part of a prompt. `text` has `text`; `image` and `audio` have one of `data`, `path`, `blobId`;
@@ -3278,9 +3325,15 @@ pub struct FileRestore {
     pub kind: FileRestoreKind,
     /// Done, would be done, could not be done as the file is not as it was left, or not needed.
     pub status: FileRestoreStatus,
-    /// Why it is a conflict, in English.
+    /// Why it is a conflict, or left as it is, in English.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The same by name, to translate: the file is not as the change left it, a later patch changed it again, an
+    /// earlier one must come with it, it was edited from outside between two of the patches, or its bytes are not
+    /// known, as the patch is history of another program.
+    #[serde(rename = "reasonCode")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason_code: Option<FileRestoreReasonCode>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -3318,6 +3371,51 @@ impl From<String> for FileRestoreKind {
 
 impl From<FileRestoreKind> for String {
     fn from(value: FileRestoreKind) -> Self {
+        value.as_str().to_owned()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum FileRestoreReasonCode {
+    Drifted,
+    EarlierPatch,
+    EditedBetween,
+    LaterPatch,
+    UnknownBytes,
+    /// A value of a later version.
+    Unknown(String),
+}
+
+impl FileRestoreReasonCode {
+    /// The value on the wire.
+    pub fn as_str(&self) -> &str {
+        match self {
+            FileRestoreReasonCode::Drifted => "drifted",
+            FileRestoreReasonCode::EarlierPatch => "earlier_patch",
+            FileRestoreReasonCode::EditedBetween => "edited_between",
+            FileRestoreReasonCode::LaterPatch => "later_patch",
+            FileRestoreReasonCode::UnknownBytes => "unknown_bytes",
+            FileRestoreReasonCode::Unknown(value) => value,
+        }
+    }
+}
+
+impl From<String> for FileRestoreReasonCode {
+    fn from(value: String) -> Self {
+        match value.as_str() {
+            "drifted" => FileRestoreReasonCode::Drifted,
+            "earlier_patch" => FileRestoreReasonCode::EarlierPatch,
+            "edited_between" => FileRestoreReasonCode::EditedBetween,
+            "later_patch" => FileRestoreReasonCode::LaterPatch,
+            "unknown_bytes" => FileRestoreReasonCode::UnknownBytes,
+            _ => FileRestoreReasonCode::Unknown(value),
+        }
+    }
+}
+
+impl From<FileRestoreReasonCode> for String {
+    fn from(value: FileRestoreReasonCode) -> Self {
         value.as_str().to_owned()
     }
 }
@@ -3831,9 +3929,15 @@ pub struct HookInfo {
     pub trusted: bool,
     /// How often it has run, in all chats.
     pub runs: i64,
-    /// What is wrong with it. Before a tool, such a hook asks.
+    /// What is wrong with it, in English. Before a tool, such a hook asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// The same by name, to translate: an entry or the file is not as it must be, the file cannot be read, there
+    /// is no such event, Claude Code has the event and Sidecar does not, the matcher is not a regular expression
+    /// that can be used, or the file has more hooks than are read.
+    #[serde(rename = "problemCode")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem_code: Option<HookInfoProblemCode>,
     /// The outcome of its last run.
     #[serde(rename = "lastResult")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -3889,6 +3993,54 @@ impl From<String> for HookInfoLastResult {
 
 impl From<HookInfoLastResult> for String {
     fn from(value: HookInfoLastResult) -> Self {
+        value.as_str().to_owned()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum HookInfoProblemCode {
+    Malformed,
+    Matcher,
+    TooMany,
+    UnknownEvent,
+    Unreadable,
+    UnsupportedEvent,
+    /// A value of a later version.
+    Unknown(String),
+}
+
+impl HookInfoProblemCode {
+    /// The value on the wire.
+    pub fn as_str(&self) -> &str {
+        match self {
+            HookInfoProblemCode::Malformed => "malformed",
+            HookInfoProblemCode::Matcher => "matcher",
+            HookInfoProblemCode::TooMany => "too_many",
+            HookInfoProblemCode::UnknownEvent => "unknown_event",
+            HookInfoProblemCode::Unreadable => "unreadable",
+            HookInfoProblemCode::UnsupportedEvent => "unsupported_event",
+            HookInfoProblemCode::Unknown(value) => value,
+        }
+    }
+}
+
+impl From<String> for HookInfoProblemCode {
+    fn from(value: String) -> Self {
+        match value.as_str() {
+            "malformed" => HookInfoProblemCode::Malformed,
+            "matcher" => HookInfoProblemCode::Matcher,
+            "too_many" => HookInfoProblemCode::TooMany,
+            "unknown_event" => HookInfoProblemCode::UnknownEvent,
+            "unreadable" => HookInfoProblemCode::Unreadable,
+            "unsupported_event" => HookInfoProblemCode::UnsupportedEvent,
+            _ => HookInfoProblemCode::Unknown(value),
+        }
+    }
+}
+
+impl From<HookInfoProblemCode> for String {
+    fn from(value: HookInfoProblemCode) -> Self {
         value.as_str().to_owned()
     }
 }
@@ -9006,17 +9158,68 @@ pub struct RuleInfo {
     /// Milliseconds since 1970.
     #[serde(rename = "lastChanged")]
     pub last_changed: Option<i64>,
-    /// Tokens of its text, counted with o200k.
-    pub tokens: i64,
+    /// Tokens of its text, counted with o200k; null for a broken rule.
+    pub tokens: Option<i64>,
     /// The description by its author.
     pub metadata: BTreeMap<String, Value>,
-    /// Why it is not used.
+    /// Why it is not used, in English.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// The same by name, to translate: its text is not a rule, the file cannot be read, it does not exist, it is
+    /// withheld as it may hold secrets or as the settings say so, or there are more files or folders than are
+    /// read.
+    #[serde(rename = "problemCode")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem_code: Option<RuleInfoProblemCode>,
     /// Why it is probably of no use: no prompt has needed it for 30 days, or its globs match no file of the
     /// project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale: Option<RuleInfoStale>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum RuleInfoProblemCode {
+    Malformed,
+    Missing,
+    TooMany,
+    Unreadable,
+    Withheld,
+    /// A value of a later version.
+    Unknown(String),
+}
+
+impl RuleInfoProblemCode {
+    /// The value on the wire.
+    pub fn as_str(&self) -> &str {
+        match self {
+            RuleInfoProblemCode::Malformed => "malformed",
+            RuleInfoProblemCode::Missing => "missing",
+            RuleInfoProblemCode::TooMany => "too_many",
+            RuleInfoProblemCode::Unreadable => "unreadable",
+            RuleInfoProblemCode::Withheld => "withheld",
+            RuleInfoProblemCode::Unknown(value) => value,
+        }
+    }
+}
+
+impl From<String> for RuleInfoProblemCode {
+    fn from(value: String) -> Self {
+        match value.as_str() {
+            "malformed" => RuleInfoProblemCode::Malformed,
+            "missing" => RuleInfoProblemCode::Missing,
+            "too_many" => RuleInfoProblemCode::TooMany,
+            "unreadable" => RuleInfoProblemCode::Unreadable,
+            "withheld" => RuleInfoProblemCode::Withheld,
+            _ => RuleInfoProblemCode::Unknown(value),
+        }
+    }
+}
+
+impl From<RuleInfoProblemCode> for String {
+    fn from(value: RuleInfoProblemCode) -> Self {
+        value.as_str().to_owned()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1181,9 +1181,16 @@ export interface ConfigUpdatedEvent {
 export interface Confinement {
   /** Whether it does; without, it can reach the network and every file that the user can. */
   active: boolean;
-  /** Why it does not. */
+  /** Why it does not, in English. */
   reason?: string;
+  /**
+   * The same by name, to translate: the settings switch the sandbox off, bubblewrap is not installed, the
+   * system does not let it work, or the command runs in a terminal of the editor.
+   */
+  reasonCode?: ConfinementReasonCode | Later;
 }
+
+export type ConfinementReasonCode = "in_terminal" | "not_installed" | "not_working" | "switched_off";
 
 /**
  * A part of a prompt. `text` has `text`; `image` and `audio` have one of `data`, `path`, `blobId`;
@@ -1709,11 +1716,24 @@ export interface FileRestore {
   kind: FileRestoreKind | Later;
   /** Done, would be done, could not be done as the file is not as it was left, or not needed. */
   status: FileRestoreStatus | Later;
-  /** Why it is a conflict, in English. */
+  /** Why it is a conflict, or left as it is, in English. */
   reason?: string;
+  /**
+   * The same by name, to translate: the file is not as the change left it, a later patch changed it again, an
+   * earlier one must come with it, it was edited from outside between two of the patches, or its bytes are not
+   * known, as the patch is history of another program.
+   */
+  reasonCode?: FileRestoreReasonCode | Later;
 }
 
 export type FileRestoreKind = "create" | "delete" | "modify";
+
+export type FileRestoreReasonCode =
+  | "drifted"
+  | "earlier_patch"
+  | "edited_between"
+  | "later_patch"
+  | "unknown_bytes";
 
 export type FileRestoreStatus = "conflict" | "restored" | "unchanged" | "would_restore";
 
@@ -1981,8 +2001,14 @@ export interface HookInfo {
   trusted: boolean;
   /** How often it has run, in all chats. */
   runs: number;
-  /** What is wrong with it. Before a tool, such a hook asks. */
+  /** What is wrong with it, in English. Before a tool, such a hook asks. */
   problem?: string;
+  /**
+   * The same by name, to translate: an entry or the file is not as it must be, the file cannot be read, there
+   * is no such event, Claude Code has the event and Sidecar does not, the matcher is not a regular expression
+   * that can be used, or the file has more hooks than are read.
+   */
+  problemCode?: HookInfoProblemCode | Later;
   /** The outcome of its last run. */
   lastResult?: HookInfoLastResult | Later;
   /** How long that took. */
@@ -1992,6 +2018,14 @@ export interface HookInfo {
 }
 
 export type HookInfoLastResult = "allow" | "ask" | "deny" | "failed" | "none";
+
+export type HookInfoProblemCode =
+  | "malformed"
+  | "matcher"
+  | "too_many"
+  | "unknown_event"
+  | "unreadable"
+  | "unsupported_event";
 
 export type HookInfoScope = "project" | "user";
 
@@ -4533,18 +4567,26 @@ export interface RuleInfo {
   lastSeen: number | null;
   /** Milliseconds since 1970. */
   lastChanged: number | null;
-  /** Tokens of its text, counted with o200k. */
-  tokens: number;
+  /** Tokens of its text, counted with o200k; null for a broken rule. */
+  tokens: number | null;
   /** The description by its author. */
   metadata: Record<string, unknown>;
-  /** Why it is not used. */
+  /** Why it is not used, in English. */
   problem?: string;
+  /**
+   * The same by name, to translate: its text is not a rule, the file cannot be read, it does not exist, it is
+   * withheld as it may hold secrets or as the settings say so, or there are more files or folders than are
+   * read.
+   */
+  problemCode?: RuleInfoProblemCode | Later;
   /**
    * Why it is probably of no use: no prompt has needed it for 30 days, or its globs match no file of the
    * project.
    */
   stale?: RuleInfoStale | Later;
 }
+
+export type RuleInfoProblemCode = "malformed" | "missing" | "too_many" | "unreadable" | "withheld";
 
 export type RuleInfoScope = "project" | "user";
 

@@ -18,7 +18,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -287,7 +287,9 @@ class _Plan:
         return not any(holds(real, folder) or holds(path, folder) for folder in self._empty)
 
 
-_refusal = ""
+_Absence = tuple[Literal["not_installed", "not_working"], str]
+
+_refusal: _Absence = ("not_installed", "")
 """Why the last trial failed."""
 
 
@@ -297,7 +299,7 @@ def detect() -> Sandbox | None:
     global _refusal
     program = find_program("bwrap")
     if program is None:
-        _refusal = "bubblewrap (bwrap) is not installed"
+        _refusal = ("not_installed", "bubblewrap (bwrap) is not installed")
         return None
     # Older versions of bubblewrap have no `--size`.
     for can_limit_memory in (True, False):
@@ -306,13 +308,14 @@ def detect() -> Sandbox | None:
             filtering = msgspec.structs.replace(box, syscalls=filter_path())
             box = filtering if filtering.syscalls and _try(filtering, "exit 42") else box
             return msgspec.structs.replace(box, can_count_processes=os.geteuid() != 0 and _try(box, _COUNTS))
-    _refusal = "the system does not let bubblewrap (bwrap) work"
+    _refusal = ("not_working", "the system does not let bubblewrap (bwrap) work")
     return None
 
 
-def explain_absence() -> str:
-    """Return why there is no sandbox; empty when there is one. The first call blocks."""
-    return _refusal if detect() is None else ""
+def explain_absence() -> _Absence:
+    """Return why there is no sandbox, by name and in words; to be called when there is none. The first call blocks."""
+    detect()
+    return _refusal
 
 
 def _try(box: Sandbox, script: str) -> bool:

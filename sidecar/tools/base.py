@@ -43,11 +43,16 @@ class Edit(msgspec.Struct, frozen=True):
     in_buffer: bool = False
 
 
-class Confinement(msgspec.Struct, frozen=True, omit_defaults=True):
+UnconfinedCode = Literal["switched_off", "not_installed", "not_working", "in_terminal"]
+"""Why a command runs outside the sandbox, by name."""
+
+
+class Confinement(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Whether a command runs in a sandbox, and why not."""
 
     active: bool
     reason: str | None = None
+    reason_code: UnconfinedCode | None = None
 
 
 class Intent(msgspec.Struct, frozen=True):

@@ -28,7 +28,7 @@ MAX_DIFF_BYTES = 200 * 1024
 HashOnDisk = Callable[[str], str | None]
 """Returns the sha256 of a file's current bytes; None when there is no such file."""
 
-ConflictReason = Literal["drifted", "later_patch", "earlier_patch", "edited_between"]
+ConflictReason = Literal["drifted", "later_patch", "earlier_patch", "edited_between", "unknown_bytes"]
 
 
 class Restore(msgspec.Struct, frozen=True):
@@ -342,7 +342,7 @@ def _plan_restore(
     was interrupted before its status was stored, nothing can be lost."""
     if unknown := next((patch for patch in run if not has_known_bytes(patch)), None):
         words = f"The bytes of {_patch_name(unknown)} are not known: it is history of another program"
-        return Conflict(run[0].file_path, "drifted", words)
+        return Conflict(run[0].file_path, "unknown_bytes", words)
     if disk not in (expected, target):
         return Conflict(run[0].file_path, "drifted", _drift_message(expected, disk))
     return Restore(run[0].file_path, disk, target, ref, mode, tuple(patch.id for patch in run))

@@ -132,10 +132,13 @@ class RuleInfo(Wire, kw_only=True, frozen=True):
     """Milliseconds since 1970."""
     last_changed: int | None
     """Milliseconds since 1970."""
-    tokens: int
-    """Tokens of its text, counted with o200k."""
+    tokens: int | None
+    """Tokens of its text, counted with o200k; null for a broken rule."""
     problem: str | None = None
-    """Why it is not used."""
+    """Why it is not used, in English."""
+    problem_code: Literal["malformed", "unreadable", "missing", "withheld", "too_many"] | None = None
+    """The same by name, to translate: its text is not a rule, the file cannot be read, it does not exist, it is
+    withheld as it may hold secrets or as the settings say so, or there are more files or folders than are read."""
     stale: Literal["unused", "no_match"] | None = None
     """Why it is probably of no use: no prompt has needed it for 30 days, or its globs match no file of the project."""
     metadata: Json = always({})

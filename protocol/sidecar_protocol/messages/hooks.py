@@ -31,7 +31,13 @@ class HookInfo(Wire, kw_only=True, frozen=True):
     runs: int
     """How often it has run, in all chats."""
     problem: str | None = None
-    """What is wrong with it. Before a tool, such a hook asks."""
+    """What is wrong with it, in English. Before a tool, such a hook asks."""
+    problem_code: (
+        Literal["malformed", "unreadable", "unknown_event", "unsupported_event", "matcher", "too_many"] | None
+    ) = None
+    """The same by name, to translate: an entry or the file is not as it must be, the file cannot be read, there is no
+    such event, Claude Code has the event and Sidecar does not, the matcher is not a regular expression that can be
+    used, or the file has more hooks than are read."""
     last_result: Literal["none", "allow", "ask", "deny", "failed"] | None = None
     """The outcome of its last run."""
     last_ms: int | None = None

@@ -130,7 +130,13 @@ class FileRestore(Wire, kw_only=True, frozen=True):
     status: Literal["restored", "would_restore", "conflict", "unchanged"]
     """Done, would be done, could not be done as the file is not as it was left, or not needed."""
     reason: str | None = None
-    """Why it is a conflict, in English."""
+    """Why it is a conflict, or left as it is, in English."""
+    reason_code: (
+        Literal["drifted", "later_patch", "earlier_patch", "edited_between", "unknown_bytes"] | None
+    ) = None
+    """The same by name, to translate: the file is not as the change left it, a later patch changed it again, an
+    earlier one must come with it, it was edited from outside between two of the patches, or its bytes are not known,
+    as the patch is history of another program."""
 
 
 class PatchesChanged(ChatRef, kw_only=True, frozen=True):

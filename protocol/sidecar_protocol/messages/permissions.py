@@ -57,7 +57,10 @@ class Confinement(Wire, kw_only=True, frozen=True):
     active: bool
     """Whether it does; without, it can reach the network and every file that the user can."""
     reason: str | None = None
-    """Why it does not."""
+    """Why it does not, in English."""
+    reason_code: Literal["switched_off", "not_installed", "not_working", "in_terminal"] | None = None
+    """The same by name, to translate: the settings switch the sandbox off, bubblewrap is not installed, the system
+    does not let it work, or the command runs in a terminal of the editor."""
 
 
 class PermissionRequest(ChatRef, kw_only=True, frozen=True):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ...policy.hooks import Hook
-from ...policy.hooks.hook import TOOL_EVENTS
+from ...policy.hooks.hook import TOOL_EVENTS, ProblemCode
 from ...store.tables.hooks import HookFigures
 from ...system.redact import redact_text
 from ..hooks.files import HookFiles, Matchers
@@ -32,6 +32,7 @@ class HookRow(msgspec.Struct, frozen=True):
     claude: bool
     trusted: bool
     problem: str | None
+    problem_code: ProblemCode | None
     runs: int = 0
     last_result: str | None = None
     last_ms: int | None = None
@@ -70,6 +71,7 @@ def _row(hook: Hook, figures: HookFigures | None) -> HookRow:
         claude=hook.claude,
         trusted=hook.trusted,
         problem=hook.problem,
+        problem_code=hook.problem_code,
     )
     if figures is None:
         return row

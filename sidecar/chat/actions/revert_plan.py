@@ -14,20 +14,21 @@ from ...model.files import ChangeKind
 from ...store.store import Store
 from ...tools.base import Edit
 from ...workspace import writing
-from ...workspace.ledger import HashOnDisk, Restore, RestorePlan
+from ...workspace.ledger import ConflictReason, HashOnDisk, Restore, RestorePlan
 from ...workspace.paths import Workspace
 from ..journal.running_turn import new_id
 from ..sessions.session import Session
 from ..tool_calls import edits
 
 
-class RevertedFile(msgspec.Struct, frozen=True):
+class RevertedFile(msgspec.Struct, frozen=True, rename="camel"):
     """What happened to a file, or would happen."""
 
     path: str
     kind: ChangeKind
     status: Literal["restored", "would_restore", "conflict", "unchanged"]
     reason: str | None = None
+    reason_code: ConflictReason | None = None
 
 
 async def read_plan(
@@ -71,8 +72,12 @@ def file_changes(plan: RestorePlan, status: Literal["restored", "would_restore"]
         RevertedFile(step.path, _kind(step), "unchanged" if step.expected == step.target else status)
         for step in plan.restores
     ]
-    changes += [RevertedFile(found.path, "modify", "conflict", found.words) for found in plan.conflicts]
-    changes += [RevertedFile(found.path, "modify", "unchanged", found.words) for found in plan.kept]
+    changes += [
+        RevertedFile(found.path, "modify", "conflict", found.words, found.reason) for found in plan.conflicts
+    ]
+    changes += [
+        RevertedFile(found.path, "modify", "unchanged", found.words, found.reason) for found in plan.kept
+    ]
     return sorted(changes, key=lambda change: change.path)
 
 

@@ -15,6 +15,7 @@ from ...model import JsonObject
 from ...model.failures import Refused
 from ...model.figures import RuleUse
 from ...policy.instructions import Instruction, choose_rules, read_rules
+from ...policy.instructions.rule import ProblemCode
 from ...system.clock import DAY_MS, now
 from ...workspace.ignore import Ignore
 from ...workspace.paths import Workspace
@@ -42,10 +43,11 @@ class RuleFigures(msgspec.Struct, frozen=True):
     load_count: int
     last_seen: int | None
     last_changed: int | None
-    tokens: int
+    tokens: int | None
     problem: str | None
     metadata: JsonObject
     stale: Stale | None = None
+    problem_code: ProblemCode | None = None
 
 
 async def list_rules(chats: Chats, address: ChatAddress) -> list[RuleFigures]:
@@ -84,8 +86,9 @@ def _figures(
         load_count=known.get("loadCount", 0) if known else 0,
         last_seen=known.get("lastSeen") if known else None,
         last_changed=known.get("lastChanged") if known else None,
-        tokens=count(rule.text),
+        tokens=count(rule.text) if rule.problem is None else None,
         problem=rule.problem,
+        problem_code=rule.problem_code,
         metadata=rule.metadata,
         stale=stale,
     )

@@ -73,7 +73,8 @@ class Matchers:
         for hook in hooks:
             chosen = self._names(hook.matcher, names) if names else frozenset(("",))
             if isinstance(chosen, str):
-                found.append((msgspec.structs.replace(hook, problem=f"`matcher`: {chosen}"), ""))
+                words = f"`matcher`: {chosen}"
+                found.append((msgspec.structs.replace(hook, problem=words, problem_code="matcher"), ""))
             elif chosen:
                 found.append((hook, next((name for name in names if name in chosen), "")))
         return found
@@ -123,4 +124,11 @@ def read_hooks(location: HookLocation) -> list[Hook]:
 
 
 def _broken_hook(location: HookLocation, why: str) -> Hook:
-    return Hook(file=location.path, scope=location.scope, event="", claude=location.claude, problem=why)
+    return Hook(
+        file=location.path,
+        scope=location.scope,
+        event="",
+        claude=location.claude,
+        problem=why,
+        problem_code="unreadable",
+    )

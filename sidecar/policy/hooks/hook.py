@@ -24,6 +24,10 @@ MAX_NAME_CHARACTERS = 80
 """Characters of a command in a line for users."""
 
 
+ProblemCode = Literal["malformed", "unreadable", "unknown_event", "unsupported_event", "matcher", "too_many"]
+"""What is wrong with a hook, by name."""
+
+
 class Hook(msgspec.Struct, frozen=True):
     """One entry of a file. `event` is empty when the whole file is broken: then its events are unknown.
 
@@ -39,6 +43,7 @@ class Hook(msgspec.Struct, frozen=True):
     seconds: float = DEFAULT_TIMEOUT_S
     claude: bool = False
     problem: str | None = None
+    problem_code: ProblemCode | None = None
     trusted: bool = True
     """Whether its project is trusted; an untrusted hook does not run."""
 

@@ -16,7 +16,7 @@ from ...model import FileScope, JsonObject
 from ...text.suggest import did_you_mean
 from ...text.surrogates import is_well_formed
 from ..tables import word_set
-from .hook import DEFAULT_TIMEOUT_S, EVENTS, MAX_TIMEOUT_S, Hook
+from .hook import DEFAULT_TIMEOUT_S, EVENTS, MAX_TIMEOUT_S, Hook, ProblemCode
 
 MAX_HOOKS = 200
 """Hooks of one file: each may run at every tool call."""
@@ -51,12 +51,12 @@ def parse_hooks(text: str, file: str, scope: FileScope, *, claude: bool, trusted
     try:
         events = _events(text, claude)
     except MalformedHook as malformed:
-        return [msgspec.structs.replace(blank, problem=str(malformed))]
+        return [_broken(blank, str(malformed))]
     found: list[Hook] = []
     for hook in _entries(events, blank):
         if len(found) == MAX_HOOKS:
             problem = f"it has more than {MAX_HOOKS} hooks; the others are ignored"
-            return [*found, msgspec.structs.replace(blank, problem=problem)]
+            return [*found, _broken(blank, problem, "too_many")]
         found.append(hook)
     return found
 
@@ -83,12 +83,18 @@ def _entries(events: JsonObject, blank: Hook) -> Iterator[Hook]:
             near = did_you_mean(event, EVENTS)
             # A guard whose name is misspelled still asks.
             meant = near[0] if near == ["PreToolUse"] and event not in UNSUPPORTED_EVENTS else of_event.event
-            yield msgspec.structs.replace(of_event, event=meant, problem=_unknown_event(event, near))
+            code: ProblemCode = "unsupported_event" if event in UNSUPPORTED_EVENTS else "unknown_event"
+            asked = msgspec.structs.replace(of_event, event=meant)
+            yield _broken(asked, _unknown_event(event, near), code)
         elif not isinstance(groups, list):
-            yield msgspec.structs.replace(of_event, problem=f"`{event}` must be a list")
+            yield _broken(of_event, f"`{event}` must be a list")
         else:
             for group in groups:
                 yield from _group_hooks(group, of_event)
+
+
+def _broken(hook: Hook, words: str, code: ProblemCode = "malformed") -> Hook:
+    return msgspec.structs.replace(hook, problem=words, problem_code=code)
 
 
 def _unknown_event(event: str, near: list[str]) -> str:
@@ -102,7 +108,7 @@ def _group_hooks(group: object, of_event: Hook) -> Iterator[Hook]:
     try:
         matcher, hooks = _parse_group(group)
     except MalformedHook as malformed:
-        yield msgspec.structs.replace(of_event, problem=str(malformed))
+        yield _broken(of_event, str(malformed))
         return
     of_group = msgspec.structs.replace(of_event, matcher=matcher)
     for entry in hooks:
@@ -111,7 +117,7 @@ def _group_hooks(group: object, of_event: Hook) -> Iterator[Hook]:
         except MalformedHook as malformed:
             command = entry.get("command") if isinstance(entry, dict) else ""
             shown = command[:MAX_COMMAND] if isinstance(command, str) else ""
-            yield msgspec.structs.replace(of_group, command=shown, problem=str(malformed))
+            yield _broken(msgspec.structs.replace(of_group, command=shown), str(malformed))
 
 
 def _parse_group(group: object) -> tuple[str, list[Any]]:

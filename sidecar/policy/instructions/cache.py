@@ -14,7 +14,7 @@ from ...text.surrogates import is_well_formed
 from ...workspace.paths import FolderEntry
 from .imports import ExpandedText, expand_imports
 from .parsing import CURSOR_ENDINGS, OWN_ENDINGS, Format, parse_rule, stem
-from .rule import Instruction, MalformedRule
+from .rule import Instruction, MalformedRule, ProblemCode
 
 MAX_FILE_BYTES = 64 * 1024
 """Bytes of one file, and of all its imports: some 16,000 tokens, more than fits in a prompt."""
@@ -49,7 +49,7 @@ class RuleCache:
         except FileNotFoundError:
             return False
         except MalformedRule as error:
-            self.problem(path, str(error), folder)
+            self.problem(path, str(error), error.code, folder)
         return True
 
     def add_all(
@@ -60,9 +60,8 @@ class RuleCache:
         """
         for count, (place, entries) in enumerate(levels):
             if count == MAX_RULE_FOLDERS:
-                self.problem(
-                    place, f"only {MAX_RULE_FOLDERS} folders of rules are read: this one is not", folder
-                )
+                words = f"only {MAX_RULE_FOLDERS} folders of rules are read: this one is not"
+                self.problem(place, words, "too_many", folder)
                 return
             for entry in entries:
                 path = f"{place}/{entry.name}"
@@ -71,21 +70,23 @@ class RuleCache:
                 if self._files > MAX_FILES:
                     return
                 if not self.add(path, format, folder) and entry.kind == "link":
-                    self.problem(path, "the link leads to nothing", folder)
+                    self.problem(path, "the link leads to nothing", "missing", folder)
             if place.count("/") - deep >= MAX_DEPTH:
                 folders = [entry.name for entry in entries if entry.kind == "folder"]
                 entries.clear()
                 for name in folders:
-                    self.problem(f"{place}/{name}", f"rules lie at most {MAX_DEPTH} folders deep", folder)
+                    words = f"rules lie at most {MAX_DEPTH} folders deep"
+                    self.problem(f"{place}/{name}", words, "too_many", folder)
 
-    def problem(self, path: str, words: str, folder: str = "") -> None:
+    def problem(self, path: str, words: str, code: ProblemCode, folder: str = "") -> None:
         shown = path.encode("utf-8", "backslashreplace").decode()
         name = stem(shown.rpartition("/")[2])
-        self.rules.append(Instruction(shown, name, self._scope, folder=folder, problem=words))
+        broken = Instruction(shown, name, self._scope, folder=folder, problem=words, problem_code=code)
+        self.rules.append(broken)
 
     def _bytes(self, path: str) -> bytes:
         if not is_well_formed(path):
-            raise MalformedRule("its name is not UTF-8: rename it")
+            raise MalformedRule("its name is not UTF-8: rename it", "unreadable")
         if self._files > MAX_FILES:
             raise FileNotFoundError(path)  # the first file over the limit has reported it
         try:
@@ -95,7 +96,8 @@ class RuleCache:
             raise
         self._files += 1
         if self._files > MAX_FILES:
-            raise MalformedRule(f"{MAX_FILES} files with rules are read: this one and those after it are not")
+            words = f"{MAX_FILES} files with rules are read: this one and those after it are not"
+            raise MalformedRule(words, "too_many")
         return data
 
     def _rule(

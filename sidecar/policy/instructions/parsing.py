@@ -113,7 +113,7 @@ def rule_file_text(data: bytes) -> str:
     try:
         text = decode_text(data).text
     except NotText as error:
-        raise MalformedRule("it is not a text file") from error
+        raise MalformedRule("it is not a text file", "unreadable") from error
     return _trim(text.replace("\r\n", "\n").replace("\r", "\n"))
 
 

@@ -11,8 +11,16 @@ from ...model import FileScope, JsonObject
 Applies = Literal["always", "glob", "word"]
 
 
+ProblemCode = Literal["malformed", "unreadable", "missing", "withheld", "too_many"]
+"""Why a rule is not used, by name."""
+
+
 class MalformedRule(Exception):
     """The file is not a rule; the message says why, without its path."""
+
+    def __init__(self, words: str, code: ProblemCode = "malformed") -> None:
+        super().__init__(words)
+        self.code = code
 
 
 class Instruction(msgspec.Struct, frozen=True):
@@ -40,6 +48,7 @@ class Instruction(msgspec.Struct, frozen=True):
     """Whether `{project}`, `{path}` and `{file}` in the text are placeholders; in foreign formats they are not."""
 
     problem: str | None = None
+    problem_code: ProblemCode | None = None
     notes: tuple[str, ...] = ()
     """What was ignored in an otherwise valid file, such as a missing import."""
 

@@ -94,7 +94,7 @@ class _ProjectRules:
             self._cache.add_all(levels, format, folder, top.count("/"))
         except Refused as refused:
             if refused.name != "not_found":
-                self._cache.problem(top, _refusal_message(refused), folder)
+                self._cache.problem(top, _refusal_message(refused), "unreadable", folder)
 
     def _loader(self, folder: str) -> LoadImport:
         """Return the loader for one file with imports: paths are relative to its folder, and all share one size
@@ -110,7 +110,7 @@ class _ProjectRules:
             try:
                 data = self._bytes(path, space)
             except FileNotFoundError as error:
-                raise MalformedRule("there is no such file") from error
+                raise MalformedRule("there is no such file", "missing") from error
             space -= len(data)
             return rule_file_text(data)
 
@@ -121,7 +121,7 @@ class _ProjectRules:
         try:
             place = self._workspace.resolve(path)
         except Refused as refused:
-            raise MalformedRule(_refusal_message(refused)) from refused
+            raise MalformedRule(_refusal_message(refused), "unreadable") from refused
         above = folder.split("/") if folder else []
         prefixes = ("".join(f"{name}/" for name in above[:end]) for end in range(len(above) + 1))
         return any(place.shown == prefix + name for prefix in prefixes for name in PLAIN_FILES)
@@ -134,12 +134,13 @@ class _ProjectRules:
         except Refused as refused:
             if refused.name == "not_found":
                 raise FileNotFoundError(path) from refused
-            raise MalformedRule(_refusal_message(refused)) from refused
+            raise MalformedRule(_refusal_message(refused), "unreadable") from refused
         if secret_reason(path) or secret_reason(real):
-            raise MalformedRule("by its name it holds keys or passwords, which are not sent unasked")
+            words = "by its name it holds keys or passwords, which are not sent unasked"
+            raise MalformedRule(words, "withheld")
         reason = self._left_out(path) if self._left_out else None
         if reason:
-            raise MalformedRule(reason)
+            raise MalformedRule(reason, "withheld")
         return data
 
 
@@ -163,12 +164,12 @@ def _read_user_rules(folder: str | None, further: Sequence[str]) -> list[Instruc
     for top in dict.fromkeys((*([folder] if folder else ()), *further)):
         if top != folder and not os.path.isdir(top):
             if not cache.add(top, "own"):
-                cache.problem(top, "there is no such file or folder")
+                cache.problem(top, "there is no such file or folder", "missing")
             continue
         try:
             cache.add_all(_walk(top), "own", deep=top.count("/"))
         except OSError as error:
-            cache.problem(top, f"the folder cannot be read: {error.strerror}")
+            cache.problem(top, f"the folder cannot be read: {error.strerror}", "unreadable")
     return cache.rules
 
 
@@ -178,7 +179,7 @@ def _user_bytes(path: str) -> bytes:
     except FileRefused as refused:
         if isinstance(refused.__cause__, FileNotFoundError):
             raise FileNotFoundError(path) from refused
-        raise MalformedRule(str(refused)) from refused
+        raise MalformedRule(str(refused), "unreadable") from refused
 
 
 def _walk(top: str) -> Iterator[tuple[str, list[FolderEntry]]]:

@@ -58,7 +58,7 @@ class RunInTerminal:
             "run",
             command,
             folder=folder.shown,
-            sandbox=Confinement(False, OUTSIDE),
+            sandbox=Confinement(False, OUTSIDE, "in_terminal"),
             always_asks=OUTSIDE,
         )
         cwd = os.path.join(folder.root, *folder.parts)

@@ -142,8 +142,9 @@ class Runner:
         if box is not None:
             return Confinement(True)
         if self._mode == "off":
-            return Confinement(False, 'the settings switch it off (sandbox = "off")')
-        return Confinement(False, await context.block(sandbox.explain_absence))
+            return Confinement(False, 'the settings switch it off (sandbox = "off")', "switched_off")
+        code, words = await context.block(sandbox.explain_absence)
+        return Confinement(False, words, code)
 
     async def run(
         self,

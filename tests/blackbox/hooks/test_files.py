@@ -60,6 +60,8 @@ MALFORMED = [
     (json.dumps({"hooks": {"PretoolUse": []}}), "did you mean PreToolUse?"),
 ]  # fmt: skip
 
+PROBLEM_CODES = {"no regular expression": "matcher", "did you mean PreToolUse?": "unknown_event"}
+
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(("text", "words"), MALFORMED)
@@ -74,6 +76,7 @@ def test_a_broken_guard_is_named_and_asks(bench: HookBench, text: str, words: st
     assert words in sidecar.wait_asked("permission/request")["params"]["reason"]
     (row,) = listed(sidecar)
     assert words in row["problem"]
+    assert row["problemCode"] == PROBLEM_CODES.get(words, "malformed")
 
 
 def test_the_others_run_beside_a_broken_one(bench: HookBench) -> None:

@@ -101,6 +101,8 @@ def test_a_rule_that_cannot_be_understood_is_named_and_the_others_hold(room: Roo
 
     listed = _listed(room)
     assert listed[".sidecar/rules/broken.json"]["problem"]
+    assert listed[".sidecar/rules/broken.json"]["problemCode"] == "malformed"
+    assert listed[".sidecar/rules/broken.json"]["tokens"] is None
     assert "nonsense" in listed[".sidecar/rules/wrong.yaml"]["problem"]
     assert "problem" not in listed["AGENTS.md"]
     assert "Use tabs." in text_of(messages(room.asked[-1])[0])

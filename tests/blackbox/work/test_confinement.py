@@ -153,9 +153,9 @@ def test_the_named_settings_file_is_hidden_and_its_keys_are_redacted(
 
 
 WITHOUT = {
-    "off": "the settings switch it off",
-    "missing": "bubblewrap (bwrap) is not installed",
-    "broken": "the system does not let bubblewrap (bwrap) work",
+    "off": ("switched_off", "the settings switch it off"),
+    "missing": ("not_installed", "bubblewrap (bwrap) is not installed"),
+    "broken": ("not_working", "the system does not let bubblewrap (bwrap) work"),
 }
 
 
@@ -190,8 +190,9 @@ def test_a_request_says_that_there_is_no_sandbox_and_why(bench: Workbench, way: 
     )
     bench.open(sidecar, "ask")
     request = asked(sidecar)
-    assert request["sandbox"]["active"] is False
-    assert WITHOUT[way] in request["sandbox"]["reason"]
+    code, words = WITHOUT[way]
+    assert (request["sandbox"]["active"], request["sandbox"]["reasonCode"]) == (False, code)
+    assert words in request["sandbox"]["reason"]
 
 
 def test_a_request_says_that_there_is_a_sandbox(seen: Workbench) -> None:

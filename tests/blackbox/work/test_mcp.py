@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.blackbox.work.workbench import Json, Workbench, call, outputs, statuses, tools, wait_ready
+from tests.blackbox.work.workbench import (
+    Json,
+    Workbench,
+    call,
+    outputs,
+    statuses,
+    tools,
+    wait_ready,
+    wait_state,
+)
 from tests.support.sidecar import Sidecar
 
 PROGRAM = str(Path(__file__).parents[2] / "unit" / "tools" / "mcp" / "plain_server.py")
@@ -45,7 +54,7 @@ def test_a_server_that_cannot_start_is_shown_with_its_reason(bench: Workbench) -
     ended = sidecar.run("go", chatId="c")
 
     assert ended["data"]["reason"] == "end_turn"
-    sidecar.wait_frame(lambda f: f.get("method") == "status" and f["params"]["type"] == "mcp")
+    wait_state(sidecar, "failed")
     state = states(sidecar)["broken"]
     assert (state["state"], bool(state["error"])) == ("failed", True)
 

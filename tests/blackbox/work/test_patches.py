@@ -65,7 +65,8 @@ def test_an_edit_from_outside_is_drift_and_stops_a_revert(bench: Workbench) -> N
     assert listed(sidecar) == [("notes.txt", "-1, +1 lines", "drifted")]
     refusal = sidecar.refused("patches/revert", chatId="c", path="notes.txt")
     assert refusal.code == -32010
-    assert refusal.detail("fileChanges")[0]["status"] == "conflict"
+    change = refusal.detail("fileChanges")[0]
+    assert (change["status"], change["reasonCode"]) == ("conflict", "drifted")
     assert bench.read("notes.txt") == "mine now\n"
 
 

@@ -89,10 +89,15 @@ def _step(step: Any) -> Json:
 
 def wait_ready(sidecar: Sidecar) -> None:
     """Wait for an MCP server: a turn waits only a moment for one that starts."""
+    wait_state(sidecar, "ready")
+
+
+def wait_state(sidecar: Sidecar, state: str) -> None:
+    """Wait until an MCP server is in this state."""
     sidecar.wait_frame(
         lambda f: (
             f.get("method") == "status"
             and f["params"]["type"] == "mcp"
-            and f["params"]["data"].get("state") == "ready"
+            and f["params"]["data"].get("state") == state
         )
     )

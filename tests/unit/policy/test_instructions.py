@@ -123,6 +123,11 @@ def test_one_bad_file_is_named_and_the_others_hold(tmp_path: Path) -> None:
         ),
         "CLAUDE.md": "it is not a text file",
     }
+    assert {rule.path: rule.problem_code for rule in rules if rule.problem} == {
+        ".sidecar/rules/bad.json": "malformed",
+        ".sidecar/rules/huge.md": "unreadable",
+        "CLAUDE.md": "unreadable",
+    }
 
 
 def test_a_file_of_the_greatest_size_is_read(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tests.unit.tools.context import FolderContext, carry_out
 
 Mode = Literal["auto", "require", "off"]
 
-OFF = Confinement(False, 'the settings switch it off (sandbox = "off")')
+OFF = Confinement(False, 'the settings switch it off (sandbox = "off")', "switched_off")
 
 HELLO = {
     "python": "import os\nprint('hello', 6 * 7, os.getcwd())",

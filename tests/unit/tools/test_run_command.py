@@ -23,7 +23,7 @@ from tests.support.processes import poll_until, rss_bytes
 from tests.unit.system.shapes import carriers, clear, mentions, new_token
 from tests.unit.tools.context import FolderContext, carry_out
 
-OFF = Confinement(False, 'the settings switch it off (sandbox = "off")')
+OFF = Confinement(False, 'the settings switch it off (sandbox = "off")', "switched_off")
 NOT_BOXED = "not sandboxed]"
 Mode = Literal["auto", "off"]
 BOXED = "in the sandbox: no network, only the project is writable]"

@@ -2884,15 +2884,49 @@ public struct ConfigUpdatedEvent: Codable, Equatable, Sendable {
 public struct Confinement: Codable, Equatable, Sendable {
     /// Whether it does; without, it can reach the network and every file that the user can.
     public var active: Bool
-    /// Why it does not.
+    /// Why it does not, in English.
     public var reason: String?
+    /// The same by name, to translate: the settings switch the sandbox off, bubblewrap is not installed, the
+    /// system does not let it work, or the command runs in a terminal of the editor.
+    public var reasonCode: ConfinementReasonCode?
 
     public init(
         active: Bool,
-        reason: String? = nil
+        reason: String? = nil,
+        reasonCode: ConfinementReasonCode? = nil
     ) {
         self.active = active
         self.reason = reason
+        self.reasonCode = reasonCode
+    }
+}
+
+public enum ConfinementReasonCode: RawRepresentable, Codable, Hashable, Sendable {
+    case inTerminal
+    case notInstalled
+    case notWorking
+    case switchedOff
+    /// A value of a later version.
+    case unknown(String)
+
+    public init(rawValue: String) {
+        switch rawValue {
+        case "in_terminal": self = .inTerminal
+        case "not_installed": self = .notInstalled
+        case "not_working": self = .notWorking
+        case "switched_off": self = .switchedOff
+        default: self = .unknown(rawValue)
+        }
+    }
+
+    public var rawValue: String {
+        switch self {
+        case .inTerminal: return "in_terminal"
+        case .notInstalled: return "not_installed"
+        case .notWorking: return "not_working"
+        case .switchedOff: return "switched_off"
+        case .unknown(let value): return value
+        }
     }
 }
 
@@ -4460,19 +4494,25 @@ public struct FileRestore: Codable, Equatable, Sendable {
     public var kind: FileRestoreKind
     /// Done, would be done, could not be done as the file is not as it was left, or not needed.
     public var status: FileRestoreStatus
-    /// Why it is a conflict, in English.
+    /// Why it is a conflict, or left as it is, in English.
     public var reason: String?
+    /// The same by name, to translate: the file is not as the change left it, a later patch changed it again, an
+    /// earlier one must come with it, it was edited from outside between two of the patches, or its bytes are not
+    /// known, as the patch is history of another program.
+    public var reasonCode: FileRestoreReasonCode?
 
     public init(
         path: String,
         kind: FileRestoreKind,
         status: FileRestoreStatus,
-        reason: String? = nil
+        reason: String? = nil,
+        reasonCode: FileRestoreReasonCode? = nil
     ) {
         self.path = path
         self.kind = kind
         self.status = status
         self.reason = reason
+        self.reasonCode = reasonCode
     }
 }
 
@@ -4497,6 +4537,38 @@ public enum FileRestoreKind: RawRepresentable, Codable, Hashable, Sendable {
         case .create: return "create"
         case .delete: return "delete"
         case .modify: return "modify"
+        case .unknown(let value): return value
+        }
+    }
+}
+
+public enum FileRestoreReasonCode: RawRepresentable, Codable, Hashable, Sendable {
+    case drifted
+    case earlierPatch
+    case editedBetween
+    case laterPatch
+    case unknownBytes
+    /// A value of a later version.
+    case unknown(String)
+
+    public init(rawValue: String) {
+        switch rawValue {
+        case "drifted": self = .drifted
+        case "earlier_patch": self = .earlierPatch
+        case "edited_between": self = .editedBetween
+        case "later_patch": self = .laterPatch
+        case "unknown_bytes": self = .unknownBytes
+        default: self = .unknown(rawValue)
+        }
+    }
+
+    public var rawValue: String {
+        switch self {
+        case .drifted: return "drifted"
+        case .earlierPatch: return "earlier_patch"
+        case .editedBetween: return "edited_between"
+        case .laterPatch: return "later_patch"
+        case .unknownBytes: return "unknown_bytes"
         case .unknown(let value): return value
         }
     }
@@ -5130,8 +5202,12 @@ public struct HookInfo: Codable, Equatable, Sendable {
     public var trusted: Bool
     /// How often it has run, in all chats.
     public var runs: Int
-    /// What is wrong with it. Before a tool, such a hook asks.
+    /// What is wrong with it, in English. Before a tool, such a hook asks.
     public var problem: String?
+    /// The same by name, to translate: an entry or the file is not as it must be, the file cannot be read, there
+    /// is no such event, Claude Code has the event and Sidecar does not, the matcher is not a regular expression
+    /// that can be used, or the file has more hooks than are read.
+    public var problemCode: HookInfoProblemCode?
     /// The outcome of its last run.
     public var lastResult: HookInfoLastResult?
     /// How long that took.
@@ -5151,6 +5227,7 @@ public struct HookInfo: Codable, Equatable, Sendable {
         trusted: Bool,
         runs: Int,
         problem: String? = nil,
+        problemCode: HookInfoProblemCode? = nil,
         lastResult: HookInfoLastResult? = nil,
         lastMs: Int? = nil,
         lastAt: Int? = nil
@@ -5166,6 +5243,7 @@ public struct HookInfo: Codable, Equatable, Sendable {
         self.trusted = trusted
         self.runs = runs
         self.problem = problem
+        self.problemCode = problemCode
         self.lastResult = lastResult
         self.lastMs = lastMs
         self.lastAt = lastAt
@@ -5199,6 +5277,41 @@ public enum HookInfoLastResult: RawRepresentable, Codable, Hashable, Sendable {
         case .deny: return "deny"
         case .failed: return "failed"
         case .none: return "none"
+        case .unknown(let value): return value
+        }
+    }
+}
+
+public enum HookInfoProblemCode: RawRepresentable, Codable, Hashable, Sendable {
+    case malformed
+    case matcher
+    case tooMany
+    case unknownEvent
+    case unreadable
+    case unsupportedEvent
+    /// A value of a later version.
+    case unknown(String)
+
+    public init(rawValue: String) {
+        switch rawValue {
+        case "malformed": self = .malformed
+        case "matcher": self = .matcher
+        case "too_many": self = .tooMany
+        case "unknown_event": self = .unknownEvent
+        case "unreadable": self = .unreadable
+        case "unsupported_event": self = .unsupportedEvent
+        default: self = .unknown(rawValue)
+        }
+    }
+
+    public var rawValue: String {
+        switch self {
+        case .malformed: return "malformed"
+        case .matcher: return "matcher"
+        case .tooMany: return "too_many"
+        case .unknownEvent: return "unknown_event"
+        case .unreadable: return "unreadable"
+        case .unsupportedEvent: return "unsupported_event"
         case .unknown(let value): return value
         }
     }
@@ -11714,12 +11827,16 @@ public struct RuleInfo: Codable, Equatable, Sendable {
     public var lastSeen: Int?
     /// Milliseconds since 1970.
     public var lastChanged: Int?
-    /// Tokens of its text, counted with o200k.
-    public var tokens: Int
+    /// Tokens of its text, counted with o200k; null for a broken rule.
+    public var tokens: Int?
     /// The description by its author.
     public var metadata: [String: JSONValue]
-    /// Why it is not used.
+    /// Why it is not used, in English.
     public var problem: String?
+    /// The same by name, to translate: its text is not a rule, the file cannot be read, it does not exist, it is
+    /// withheld as it may hold secrets or as the settings say so, or there are more files or folders than are
+    /// read.
+    public var problemCode: RuleInfoProblemCode?
     /// Why it is probably of no use: no prompt has needed it for 30 days, or its globs match no file of the
     /// project.
     public var stale: RuleInfoStale?
@@ -11733,9 +11850,10 @@ public struct RuleInfo: Codable, Equatable, Sendable {
         loadCount: Int,
         lastSeen: Int?,
         lastChanged: Int?,
-        tokens: Int,
+        tokens: Int?,
         metadata: [String: JSONValue],
         problem: String? = nil,
+        problemCode: RuleInfoProblemCode? = nil,
         stale: RuleInfoStale? = nil
     ) {
         self.rulePath = rulePath
@@ -11749,6 +11867,7 @@ public struct RuleInfo: Codable, Equatable, Sendable {
         self.tokens = tokens
         self.metadata = metadata
         self.problem = problem
+        self.problemCode = problemCode
         self.stale = stale
     }
 
@@ -11765,7 +11884,40 @@ public struct RuleInfo: Codable, Equatable, Sendable {
         try container.encode(tokens, forKey: .tokens)
         try container.encode(metadata, forKey: .metadata)
         try container.encodeIfPresent(problem, forKey: .problem)
+        try container.encodeIfPresent(problemCode, forKey: .problemCode)
         try container.encodeIfPresent(stale, forKey: .stale)
+    }
+}
+
+public enum RuleInfoProblemCode: RawRepresentable, Codable, Hashable, Sendable {
+    case malformed
+    case missing
+    case tooMany
+    case unreadable
+    case withheld
+    /// A value of a later version.
+    case unknown(String)
+
+    public init(rawValue: String) {
+        switch rawValue {
+        case "malformed": self = .malformed
+        case "missing": self = .missing
+        case "too_many": self = .tooMany
+        case "unreadable": self = .unreadable
+        case "withheld": self = .withheld
+        default: self = .unknown(rawValue)
+        }
+    }
+
+    public var rawValue: String {
+        switch self {
+        case .malformed: return "malformed"
+        case .missing: return "missing"
+        case .tooMany: return "too_many"
+        case .unreadable: return "unreadable"
+        case .withheld: return "withheld"
+        case .unknown(let value): return value
+        }
     }
 }
 
