@@ -15,12 +15,14 @@ const style = (name) => {
   return found;
 };
 
-function draw(label, series, data, xValues) {
+function draw(label, unit, series, data, xValues) {
   const target = make("div", { class: "chart", role: "img", "aria-label": label });
   const axis = { stroke: style("--quiet"), grid: { stroke: style("--line"), width: 1 }, ticks: { show: false } };
   const plot = () => {
     target.replaceChildren();
+    const showLast = (chart) => { if (chart.cursor.idx === null || chart.cursor.idx === undefined) chart.setLegend({ idx: data[0].length - 1 }, false); };
     new uPlot({
+      hooks: { ready: [showLast], setCursor: [showLast] },
       width: Math.max(240, target.clientWidth),
       height: 220,
       cursor: { drag: { x: false, y: false } },
@@ -29,7 +31,7 @@ function draw(label, series, data, xValues) {
         { ...axis, grid: { show: false }, incrs: [1, 2, 5, 7, 10, 20, 50], values: (_, at) => at.map((each) => xValues[each] ?? "") },
         { ...axis, size: 56, values: (_, at) => at.map(short) },
       ],
-      series: [{ label: "at", value: (_, at) => xValues[at] ?? "–" }, ...series],
+      series: [{ label: unit, value: (_, at) => xValues[at] ?? "–" }, ...series],
     }, data, target);
   };
   new ResizeObserver((entries) => { if (target.dataset.width !== String(entries[0].contentRect.width | 0)) { target.dataset.width = String(entries[0].contentRect.width | 0); plot(); } }).observe(target);
@@ -39,7 +41,7 @@ function draw(label, series, data, xValues) {
 /** One bar a day; a day without a figure has none. */
 export function dayBars(label, days, values, at) {
   const bars = { label, fill: colour(at), stroke: colour(at), width: 0, paths: uPlot.paths.bars({ size: [0.7, 40] }), points: { show: false }, value: (_, value) => short(value) };
-  return draw(`${label} a day`, [bars], [days.map((_, index) => index), values], days.map((day) => day.slice(5)));
+  return draw(`${label} a day`, "Day", [bars], [days.map((_, index) => index), values], days.map((day) => day.slice(5)));
 }
 
 /** `layers` is [name, values][]: each is drawn on those before it. */
@@ -49,5 +51,5 @@ export function stackedAreas(label, names, layers) {
     values.forEach((value, index) => { sums[index] += value ?? 0; });
     return { series: { label: name, stroke: colour(at), fill: colour(at), width: 1, points: { show: names.length < 2 }, value: (_, __, ___, index) => short(index === null ? null : values[index]) }, data: [...sums] };
   }).reverse(); // the highest first: each lower area covers its part
-  return draw(label, stacked.map((each) => each.series), [names.map((_, index) => index), ...stacked.map((each) => each.data)], names);
+  return draw(label, "Turn", stacked.map((each) => each.series), [names.map((_, index) => index), ...stacked.map((each) => each.data)], names);
 }

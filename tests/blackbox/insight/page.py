@@ -99,10 +99,22 @@ def fill(bench: Workbench) -> str:
     hook = {"matcher": "run_command", "hooks": [{"type": "command", "command": f"echo '{INJECTIONS[0]}'"}]}
     (bench.project / ".sidecar" / "hooks.json").write_text(json.dumps({"hooks": {"PreToolUse": [hook]}}))
     sidecar = bench.start(
-        [call("read_file", path="src/add.py"), "Read."],
-        [call("edit_file", path="src/add.py", old_string="a - b", new_string="a + b"), "Mended."],
+        [
+            call("read_file", path="src/add.py"),
+            "Read.",
+            {"usage": {"input": 1200, "output": 80, "cached": 1000}},
+        ],
+        [
+            call("edit_file", path="src/add.py", old_string="a - b", new_string="a + b"),
+            "Mended.",
+            {"usage": {"input": 1500, "output": 90}},
+        ],
         [call("write_file", path="<b>bold<b>.txt", content=hostile), f"Wrote {INJECTIONS[1]}"],
-        [call("read_file", path="../outside.txt"), "It is outside."],
+        [
+            call("run_command", command="seq 1 3000"),
+            call("read_file", path="../outside.txt"),
+            "It is outside.",
+        ],
     )
     session: str = sidecar.call("chat/open", chatId="c", projectPath=str(bench.project))["sessionId"]
     for prompt in ("Read it", "Mend src/add.py", f"Write {INJECTIONS[2]}", "Look outside"):
