@@ -1,12 +1,14 @@
-"""Images that a tool of the app returns, over every API: the model is shown them as its API takes them, the app gets
-them by their blob, and none keeps a chat from going on."""
+"""Images that a tool of the app or of an MCP server returns, over every API: the model is shown them as its API takes
+them, the app gets them by their blob, and none keeps a chat from going on."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +16,12 @@ import pytest
 from sidecar.fake_provider import DEFAULT_MODELS, FakeProvider, Model, in_thread
 from tests.blackbox.models.talk import Json, Talk
 from tests.blackbox.models.test_media import encoded, left_out
+from tests.blackbox.work.workbench import wait_ready
 from tests.support import pictures as p
 
 pytestmark = pytest.mark.sampled(2)
+
+MCP_PROGRAM = str(Path(__file__).parents[2] / "unit" / "tools" / "mcp" / "plain_server.py")
 
 CAMERA = {
     "name": "camera",
@@ -69,6 +74,20 @@ def test_an_image_of_a_tool_reaches_the_model_and_the_app(error: bool, talk: Tal
     (again,) = [i for turn in history["turns"] for i in turn["items"] if i["type"] == "tool"]
     assert again == item
     assert encoded(p.png()) not in json.dumps(history)
+
+
+@pytest.mark.sampled(1)
+def test_an_image_of_an_mcp_server_reaches_the_model(talk: Talk) -> None:
+    server = {"name": "plain", "command": sys.executable, "args": [MCP_PROGRAM, "work"]}
+    talk.sidecar.call("chat/open", chatId="c")
+    talk.sidecar.call("chat/configure", chatId="c", set={"mcpServers": [server], "mode": "auto"})
+    wait_ready(talk.sidecar)
+    sent = talk.send("c", "[[say=Looking]] [[tool=mcp__plain__photo:{}]]")
+    assert talk.end(sent)["reason"] == "end_turn"
+
+    (item,) = talk.items(sent, "tool")
+    read = talk.sidecar.call("blob/read", blobId=item["output"]["content"][0]["blobId"])
+    assert encoded(base64.b64decode(read["data"])) in body(talk)
 
 
 def test_images_of_several_calls_are_all_shown(talk: Talk) -> None:
