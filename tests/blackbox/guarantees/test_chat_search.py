@@ -9,8 +9,6 @@ import pytest
 from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
 
-pytestmark = pytest.mark.slow
-
 Json = dict[str, Any]
 
 SAID = {

@@ -12,8 +12,6 @@ from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
 from tests.support.wire import Json
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.mark.parametrize(
     "model", ["gpt-5", "opnai:gpt-5", "openai:", "openai: ", ":x", "", "nobody:none", "scripted:", "Echo:"]
