@@ -133,8 +133,8 @@ def test_files_that_a_move_has_kept_are_restored_by_the_same_move(bench: Workben
     sidecar.say("/session load start", chatId="c")
 
     assert command(sidecar, "/session load start --files")["data"]["files"] == [
-        {"path": "new.md", "kind": "delete", "status": "restored", "reason": None},
-        {"path": "notes.txt", "kind": "modify", "status": "restored", "reason": None},
+        {"path": "new.md", "kind": "delete", "status": "restored", "reason": None, "reasonCode": None},
+        {"path": "notes.txt", "kind": "modify", "status": "restored", "reason": None, "reasonCode": None},
     ]
     assert bench.read("notes.txt") == "first\nsecond\nthird\n"
     assert not (bench.project / "new.md").exists()
@@ -147,6 +147,7 @@ def test_files_that_a_move_has_kept_are_restored_by_the_same_move(bench: Workben
             "kind": "modify",
             "status": "unchanged",
             "reason": "The file was edited from outside since",
+            "reasonCode": "drifted",
         }
     ]
     assert "notes.txt | unchanged: The file was edited from outside since" in answer["markdown"]
