@@ -15,6 +15,8 @@ import pytest
 from .conftest import Folder
 from .pages import blocks, read_page
 
+pytestmark = pytest.mark.slow
+
 PAGE = read_page("docs/chat-ui.md")
 SCENARIOS = Path(__file__).with_name("chat_ui.mjs")
 NAMES = re.findall(r"^  async (\w+)\(\) \{$", SCENARIOS.read_text("utf-8"), re.MULTILINE)

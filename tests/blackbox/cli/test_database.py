@@ -10,6 +10,8 @@ from tests.support.spawner import Spawner
 
 from .shell import Shell
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def told(shell: Shell) -> Shell:
@@ -62,7 +64,6 @@ def test_nothing_is_restored_over_a_database_in_use(spawn: Spawner, tmp_path: Pa
     assert sidecar.run("still there", chatId="c")["data"]["reason"] == "end_turn"
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("bytes", "words"), [(b"no database at all" * 300, "not a database"), (b"", "not a backup")]
 )

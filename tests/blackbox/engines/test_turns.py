@@ -8,6 +8,8 @@ from tests.blackbox.engines.bench import EngineBench
 from tests.support import processes
 from tests.support.patience import PATIENCE_S
 
+pytestmark = pytest.mark.slow
+
 
 def test_an_agent_answers_a_prompt(bench: EngineBench) -> None:
     bench.start()

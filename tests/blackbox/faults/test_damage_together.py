@@ -30,6 +30,8 @@ from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
 from tests.support.wire import Json
 
+pytestmark = pytest.mark.slow
+
 MIGRATIONS = Path(store.__file__).parent / "migrations"
 
 PAGE = 4096
@@ -72,7 +74,6 @@ def open_everywhere(sidecars: list[Sidecar], chat: str = "c0") -> list[Json]:
     return [answer["result"] for answer in answers]
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("first", "last", "count"),
     [(3, 5, 4), (20, 29, 4), (1, 1, 5), (2, 9, 6), (10, 19, 5), (30, 45, 8), (46, 70, 4), (7, 7, 7)],
@@ -131,7 +132,6 @@ def test_one_that_has_not_met_the_damage_closes_the_database_for_the_repair(
         assert sidecar.call("chat/open", chatId="c1", ifMissing="fail")["status"] == "recovered"
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.skipif(bool(unable()), reason=unable() or "-")
 @pytest.mark.parametrize("renames", [1, 2, 3])
 def test_a_repair_that_is_killed_at_a_rename_is_done_by_those_who_wait(
@@ -175,7 +175,6 @@ def write_something(sidecar: Sidecar, method: str) -> object:
             return sidecar.call(method, chatId="c2")["deleted"]
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("method", "damaged"), [(method, page) for method, pages in WRITTEN.items() for page in pages]
 )
@@ -187,7 +186,6 @@ def test_a_write_that_meets_the_damage_waits_for_the_repair(
     assert write_something(spawn(), method)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("damaged", ["prompts_waiting", "chats_by_revision", "leases_by_instance"])
 def test_prompts_of_four_that_meet_the_damage_together_are_all_taken(
     spawn: Spawner, database: Path, damaged: str
@@ -228,7 +226,6 @@ TABLES = {
 }
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("destroyed", TABLES)
 def test_a_chat_whose_key_was_on_a_destroyed_page_is_found_by_its_id(
     spawn: Spawner, database: Path, destroyed: str

@@ -22,6 +22,8 @@ from tests.support.sidecar import Sidecar
 from tests.support.spawner import Spawner
 from tests.support.wire import Json
 
+pytestmark = pytest.mark.slow
+
 NOTICED_S = 1.0
 
 
@@ -87,7 +89,6 @@ def wait_restored(sidecar: Sidecar) -> None:
     )
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("lose", REMOVALS, ids=lambda lose: lose.__name__)
 def test_what_is_removed_is_noticed_within_a_second_and_put_back(
     spawn: Spawner, lose: Callable[[Path], None]
@@ -113,7 +114,6 @@ def test_what_is_removed_is_noticed_within_a_second_and_put_back(
     assert_nothing_lost(sidecar, second)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("lose", REMOVALS, ids=lambda lose: lose.__name__)
 def test_a_turn_goes_on_over_it(spawn: Spawner, lose: Callable[[Path], None]) -> None:
     sidecar = talk(spawn)
@@ -153,7 +153,6 @@ def empty_file(spawn: Spawner) -> Path:
     return path
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("make", [other_database, empty_file, older_copy], ids=lambda make: make.__name__)
 def test_a_file_that_is_renamed_over_it_is_left_alone_and_nothing_more_is_written(
     spawn: Spawner, make: Callable[[Spawner], Path]
@@ -227,7 +226,6 @@ def a_pipe(path: Path) -> None:
 IN_THE_WAY = [a_folder, a_link_to_itself, a_link_to_nothing, a_link_to_a_device, a_link_to_a_copy, a_pipe]
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("make", IN_THE_WAY, ids=lambda make: make.__name__)
 def test_what_is_no_database_in_its_place_is_told_and_everything_is_copied(
     spawn: Spawner, make: Callable[[Path], None]
@@ -262,7 +260,6 @@ def overwritten(path: Path) -> None:
         file.write(b"This is no database. " * 20_000)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("lose", [emptied, overwritten], ids=lambda lose: lose.__name__)
 def test_other_contents_in_the_same_file_are_told_and_no_chat_is_taken_for_a_new_one(
     spawn: Spawner, lose: Callable[[Path], None]
@@ -334,7 +331,6 @@ def wait_checkpointed(database: Path) -> None:
     assert poll_until(is_done, PATIENCE_S)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("others", [0, 1, 3])
 @pytest.mark.parametrize("lose", [log_emptied, log_cut, log_scribbled], ids=lambda lose: lose.__name__)
 def test_other_contents_in_the_log_cost_nothing_that_was_moved_to_the_database(
@@ -399,7 +395,6 @@ def test_two_that_have_it_open_go_on_with_one_copy(spawn: Spawner) -> None:
         assert_nothing_lost(sidecar, first)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "lose", [removed, log_removed, index_removed, log_replaced], ids=lambda it: it.__name__
 )
@@ -439,7 +434,6 @@ def test_during_a_compaction_nothing_is_lost(spawn: Spawner) -> None:
     assert_nothing_lost(sidecar)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("chattr"), reason="needs root and chattr")
 def test_a_folder_that_cannot_be_written_is_tried_again_and_what_ends_is_told(spawn: Spawner) -> None:
     sidecar = talk(spawn)
