@@ -530,12 +530,18 @@ def test_agents_find_the_chats_by_search(spawn: Spawner) -> None:
     assert "heron mill" in answer
 
 
+CHATS = 6000
+"""An import of several seconds."""
+
+
 def test_ctrl_c_stops_the_command_and_keeps_what_came(spawn: Spawner) -> None:
     folder = spawn.folder / "sessions"
     folder.mkdir()
-    for number in range(3000):
+    for number in range(CHATS):
         session(folder, record("a", None, "user", f"Chat {number}"), name=f"s{number:04}")
     command = [sys.executable, "-m", "sidecar", "import-from", "claude-code", str(folder)]
+    # It runs before the import begins: the first chat is noticed long before the last one is there.
+    watcher = spawn()
     with subprocess.Popen(
         command,
         env=spawn.environment(),
@@ -544,7 +550,6 @@ def test_ctrl_c_stops_the_command_and_keeps_what_came(spawn: Spawner) -> None:
         text=True,
         start_new_session=True,
     ) as running:
-        watcher = spawn()
         watcher.wait_until(lambda: bool(changed_chats(watcher)), PATIENCE_S, "a chat of the import")
         os.killpg(running.pid, signal.SIGINT)
         assert running.stderr is not None
@@ -553,7 +558,7 @@ def test_ctrl_c_stops_the_command_and_keeps_what_came(spawn: Spawner) -> None:
     assert running.returncode == 130
     assert "the same command brings the others" in said
     done = bring(watcher, "claude-code", folder)
-    assert (done["new"] + done["unchanged"], done["unchanged"] > 0) == (3000, True)
+    assert (done["new"] + done["unchanged"], done["unchanged"] > 0) == (CHATS, True)
 
 
 def changed_chats(sidecar: Sidecar) -> list[Json]:
