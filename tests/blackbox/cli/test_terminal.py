@@ -11,6 +11,8 @@ import pytest
 
 from .shell import Shell
 
+pytestmark = pytest.mark.slow
+
 LEAVING = "To go on: sidecar chat --chat "
 
 

@@ -12,6 +12,8 @@ from tests.blackbox.work.workbench import Workbench, call, outputs, tools
 from tests.support.patience import PATIENCE_S
 from tests.support.sidecar import Sidecar
 
+pytestmark = pytest.mark.slow
+
 Json = dict[str, Any]
 
 LOG = "\n".join(f"step {n}: all looms are quiet" for n in range(400))
@@ -294,7 +296,6 @@ def test_a_deleted_chat_takes_its_texts_along(bench: Workbench) -> None:
     assert found(sidecar, "canary", scope="all") == [[]]
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("method", "params", "field"),
     [
