@@ -11,8 +11,6 @@ import pytest
 from .conftest import Start
 from .editor import Editor, Refused
 
-pytestmark = pytest.mark.slow
-
 SERVE = [sys.executable, "-m", "sidecar", "serve"]
 
 
