@@ -99,7 +99,7 @@ class AgentConnection:
         await self._gone.wait()
 
     async def initialize(self, *, with_files: bool) -> None:
-        """Shake hands."""
+        """Exchange `initialize` with the agent."""
         result = await self.request(
             "initialize",
             {
@@ -221,7 +221,7 @@ class AgentConnection:
 async def open_connection(
     tasks: TaskGroup, agent: AgentCommand, folder: str, environ: Mapping[str, str], *, with_files: bool
 ) -> AgentConnection:
-    """Start the agent and shake hands, within its time."""
+    """Start the agent and exchange `initialize`, within its time."""
     program = await anyio.to_thread.run_sync(agent.program, environ)
     if program is None:
         raise not_installed(agent)
